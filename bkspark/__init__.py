@@ -76,16 +76,31 @@ admin.find_verbs_by(_verb)
 
 
 def register(spark: "SparkSession", **defaults: object) -> None:
-    """Register ``format("bookkeeper")`` for one session; see ``bkspark.spark.registration``."""
+    """Register ``format("bookkeeper")`` for one session, with defaults for its options.
+
+    A session needs this call only if the package came by ``--py-files``, or to set defaults. Spark
+    finds an installed package by itself. An option of a read or write comes before ``defaults``,
+    then come the session's settings ``spark.bookkeeper.*``, then the environment.
+
+    Args:
+        spark: the session.
+        defaults: options by name, for example ``metadataServiceUri="file:///data/meta"``.
+
+    Raises:
+        InvalidRequestError: a default is the password itself.
+    """
     from bkspark.spark.registration import register as register_source
 
     register_source(spark, **defaults)
 
 
 def register_metrics(registry: "CollectorRegistry | None" = None) -> None:
-    """Show what the handles of this process do to Prometheus, in its default registry or another.
+    """Add the metrics of this process's handles to a Prometheus registry.
 
-    Not needed where ``prometheus_client`` was imported before the first ``BookKeeper``.
+    You need this call only if ``prometheus_client`` is imported after the first ``BookKeeper``.
+
+    Args:
+        registry: None for the default registry of ``prometheus_client``.
     """
     from bkspark.cluster import client_metrics
 
@@ -104,14 +119,28 @@ def recover_ledger(
     accepts_loss: bool = False,
     seal: bool = False,
 ) -> "RecoveryReport":
-    """Fence a ledger's writer and close it, as Spark tasks; see ``bkspark.spark.actions``.
+    """Fence a ledger's writer, recover the ledger and close it, by tasks of a Spark session.
 
     Args:
-        seal: whether the ledger that an unbounded log goes on in is closed too; else it is OPEN
-            again (``report.is_open``).
+        spark: a session with its own driver, not one of Spark Connect.
+        metadata_uri: the cluster's metadata store.
+        ledger_id: the ledger.
+        password, password_file, password_env: the ledger password, or what holds it.
+        tell: called with one line for each step.
+        accepts_loss: accept that entries are lost if only lost or damaged bookies could tell
+            whether they were acknowledged. The report names them.
+        seal: also close the open ledger of an unbounded log. Otherwise it is OPEN again
+            (``report.is_open``).
+
+    Returns:
+        What the recovery did.
 
     Raises:
         InvalidRequestError: ``spark`` is a session of Spark Connect.
+        NoSuchLedgerError: there is no such ledger.
+        NotEnoughBookiesError: the end cannot be decided yet. The message names the bookies that
+            could tell, and what helps.
+        UnauthorizedError: the password is missing or wrong. No writer was fenced.
     """
     from bkspark.cluster import arguments
     from bkspark.cluster.password import Password

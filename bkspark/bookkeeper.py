@@ -1,4 +1,4 @@
-"""``BookKeeper``: ledgers from Python, without Spark."""
+"""``BookKeeper``: logs and ledgers from Python, without Spark."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,14 +39,14 @@ class BookKeeper(BoundToProcess):
     """A connection to one cluster.
 
     Args:
-        metadata_uri: for example ``file:///data/meta``; None for what the environment variable
-            ``BKSPARK_METADATA_URI`` says.
-        metadata_timeout: seconds for which a call waits for the metadata store, for example while
-            ZooKeeper has no quorum; None for what ``BKSPARK_METADATA_TIMEOUT`` says, or 30.
+        metadata_uri: the metadata store, for example ``file:///data/meta``. None takes the
+            environment variable ``BKSPARK_METADATA_URI``.
+        metadata_timeout: seconds for which a call waits for the metadata store. None takes
+            ``BKSPARK_METADATA_TIMEOUT``, or 30.
 
     Raises:
-        InvalidRequestError: no cluster is named, the URI or the timeout is not possible, or there
-            is no cluster at the URI.
+        InvalidRequestError: no cluster is named, the URI or the timeout is not valid, or there is
+            no cluster at the URI.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class BookKeeper(BoundToProcess):
             self.close()
 
     def close(self) -> None:
-        """Release the connection; handles made from it must not be used any more."""
+        """Release the connection. Do not use handles that were made from it after that."""
         self.require_own_process()
         self._is_closed = True
         self._connected.store.close()
@@ -170,15 +170,17 @@ class BookKeeper(BoundToProcess):
         """Open a ledger for reading.
 
         Args:
-            recovery: True fences its writer and closes it first, or, if an unbounded log goes on in
-                it, has it OPEN again; False never disturbs the writer and reads what is confirmed.
-            settings: how the reader treats its bookies; for example
+            recovery: True fences the ledger's writer, recovers the ledger and closes it first. The
+                open ledger of an unbounded log is OPEN again after that. False never disturbs the
+                writer, and reads up to the last-add-confirmed.
+            password: the ledger password, if the ledger has one.
+            settings: settings of the reader, for example
                 ``ReaderSettings(speculative_read_ms=20)``.
 
         Raises:
             NoSuchLedgerError: there is no such ledger.
-            UnauthorizedError: the password is missing or wrong; nothing was fenced.
-            NotEnoughBookiesError: it cannot be recovered yet; says why.
+            UnauthorizedError: the password is missing or wrong. No writer was fenced.
+            NotEnoughBookiesError: the ledger cannot be recovered yet. The message says why.
         """
         number, secret = _ledger_id(ledger_id), Password(literal=password or "")
         digester = make_digester(self._cluster.ledger(number).value.settings.digest, secret)
@@ -194,13 +196,20 @@ class BookKeeper(BoundToProcess):
         accepts_loss: bool = False,
         seal: bool = False,
     ) -> RecoveryReport:
-        """Fence the ledger's writer and close it; see ``bkspark.ledger.recovery.recover``.
+        """Fence a ledger's writer, recover the ledger and close it.
 
         Args:
-            seal: whether the ledger that an unbounded log goes on in is closed too; else it is OPEN
-                again (``report.is_open``).
-            accepts_loss: the word that entries may be lost if only what was declared lost, or is
-                damaged, could tell whether they were acknowledged; the report says which were.
+            password: the ledger password, if the ledger has one.
+            accepts_loss: accept that entries are lost if only lost or damaged bookies could tell
+                whether they were acknowledged. The report names them.
+            seal: also close the open ledger of an unbounded log. Otherwise it is OPEN again
+                (``report.is_open``).
+
+        Raises:
+            NoSuchLedgerError: there is no such ledger.
+            UnauthorizedError: the password is missing or wrong. No writer was fenced.
+            NotEnoughBookiesError: the end cannot be decided yet. The message names the bookies that
+                could tell, and what helps.
         """
         number, secret = _ledger_id(ledger_id), Password(literal=password or "")
         return recover_ledger(
@@ -212,11 +221,21 @@ class BookKeeper(BoundToProcess):
         )
 
     def declare_bookie_lost(self, bookie_id: str, *, incarnation: str = "") -> None:
-        """Say that a bookie will never come back; see ``bkspark.admin.lost_bookies``."""
+        """Declare that a bookie will never come back. This cannot be taken back.
+
+        Args:
+            incarnation: which incarnation of the bookie is lost; empty for the registered one.
+
+        Raises:
+            InvalidRequestError: there is no such bookie or incarnation, or the bookie answers.
+        """
         declare_lost(self._cluster, bookie_id, incarnation)
 
     def delete_ledger(self, ledger_id: int) -> None:
-        """Mark a ledger that is in no log as deleted; its id is never used again."""
+        """Delete a ledger that is in no log, for good. Its id is never used again.
+
+        ``bkspark collect`` frees its space.
+        """
         delete_ledger(self._cluster, _ledger_id(ledger_id))
 
     def create_log(
@@ -262,7 +281,7 @@ class BookKeeper(BoundToProcess):
         return LogHandle(self._cluster, name, secret)
 
     def open_log(self, name: str, *, password: str | None = None) -> LogHandle:
-        """A log that there is; nobody is fenced by opening it.
+        """Open a log. This fences no writer.
 
         Raises:
             NoSuchLedgerError: there is no such log.
@@ -273,10 +292,10 @@ class BookKeeper(BoundToProcess):
         return LogHandle(self._cluster, name, secret)
 
     def delete_log(self, name: str) -> list[int]:
-        """Delete a log and all its ledgers, for good; see ``bkspark.ledger.deleting``.
+        """Delete a log and all its ledgers, for good.
 
         Returns:
-            The ids of the ledgers deleted.
+            The ids of the deleted ledgers.
 
         Raises:
             NoSuchLedgerError: there is no such log.
@@ -284,12 +303,12 @@ class BookKeeper(BoundToProcess):
         return delete_log(self._cluster, name)
 
     def list_logs(self) -> list[str]:
-        """Names of all logs, ascending."""
+        """The names of all logs, in ascending order."""
         found = ((name, self._cluster.logs.get(name)) for name in self._cluster.log_names())
         return [name for name, seen in found if seen is not None and not seen.value.is_tombstone]
 
     def list_ledgers(self) -> list[int]:
-        """Ids of all ledgers that are not deleted, ascending."""
+        """The ids of all ledgers that are not deleted, in ascending order."""
         ids = self._cluster.ledger_ids()
         found = ((number, self._cluster.ledgers.get(str(number))) for number in ids)
         return [

@@ -1,33 +1,33 @@
-"""Every error raised on purpose, told apart by what the caller does next.
+"""Every error that bkspark raises on purpose. The class says what the caller does next.
 
-    BookKeeperError                      one base for all of them
+    BookKeeperError                      the base of all of them
     ├── InvalidRequestError (ValueError)   fix the call: quorum sizes, option, name, URI, schema
-    ├── NoSuchLedgerError (LookupError)    no such ledger or log
-    ├── NoSuchEntryError (LookupError)     the entry does not exist, or is past the end
+    ├── NoSuchLedgerError (LookupError)    there is no such ledger or log
+    ├── NoSuchEntryError (LookupError)     there is no such entry, or not yet
     ├── LedgerExistsError                  choose another id or name
-    ├── LedgerClosedError                  open a new ledger
+    ├── LedgerClosedError                  open a new writer or ledger
     ├── NotEnoughBookiesError              add bookies or wait; nothing was acknowledged
-    ├── BookieUnavailableError             this bookie's answer is UNKNOWN, never "absent"
-    ├── MetadataVersionError               compare-and-set lost; read again and retry
-    ├── UnauthorizedError                  wrong or missing ledger password
+    ├── BookieUnavailableError             what this bookie has is UNKNOWN, never "absent"
+    ├── MetadataVersionError               another client changed the record; read it again
+    ├── UnauthorizedError                  give the right ledger password
     ├── OutcomeUnknownError                it may or may not have happened; recover, then decide
-    │   ├── NothingSentError                 it did not happen: this process could not even ask
-    │   └── LedgerFencedError              another client took over
-    │       └── InvalidTermError             and it is known in which term
-    └── CorruptDataError                   digest or format mismatch; names the file
+    │   ├── NothingSentError                 it did not happen: this process could not ask
+    │   └── LedgerFencedError                another client took over
+    │       └── InvalidTermError             another client took over, and its term is known
+    └── CorruptDataError                   a digest or format is wrong; names the file
 
-A message says what happened, to which ids; ``hint`` says what to do next. Both survive pickling,
-because Spark carries errors from executors to the driver.
+The message says what happened, and to which ids. ``hint`` says what to do next. Both survive
+pickling, because Spark carries errors from executors to the driver.
 """
 
 from typing import Self
 
 
 class BookKeeperError(Exception):
-    """Base of all errors raised on purpose.
+    """Base of all errors that bkspark raises on purpose.
 
     Args:
-        message: one line that says what happened and to what.
+        message: one line that says what happened, and to what.
         hint: what the caller can do next; may be empty.
     """
 
@@ -36,7 +36,7 @@ class BookKeeperError(Exception):
         self.hint = hint
 
     def reworded(self, message: str, *, hint: str) -> Self:
-        """The same error in other words; what else it says stays."""
+        """The same error with another message and hint. All other attributes stay."""
         told = type(self)(message)
         vars(told).update(vars(self), hint=hint)
         return told
@@ -47,35 +47,35 @@ class BookKeeperError(Exception):
 
 
 class InvalidRequestError(BookKeeperError, ValueError):
-    """The call itself is wrong; nothing was written."""
+    """The call itself is wrong. Nothing was written."""
 
 
 class NoSuchLedgerError(BookKeeperError, LookupError):
-    """The ledger or log does not exist or is being deleted."""
+    """The ledger or log does not exist, or is being deleted."""
 
 
 class NoSuchEntryError(BookKeeperError, LookupError):
-    """The entry is beyond the last readable one, or was truncated."""
+    """The entry is after the last readable one, or was truncated."""
 
 
 class LedgerExistsError(BookKeeperError):
-    """The ledger id or log name is taken by somebody else."""
+    """The ledger id or log name is taken."""
 
 
 class LedgerClosedError(BookKeeperError):
-    """The ledger is sealed; open a new one."""
+    """The writer, ledger or log takes no more entries. Open a new one."""
 
 
 class NotEnoughBookiesError(BookKeeperError):
-    """Too few usable bookies for the quorum; nothing was acknowledged."""
+    """Too few bookies can be used. Nothing was acknowledged."""
 
 
 class BookieUnavailableError(BookKeeperError):
-    """A bookie cannot be reached, is not the one expected, or gave no sure answer."""
+    """A bookie cannot be reached, is another bookie, or gave no sure answer."""
 
 
 class MetadataVersionError(BookKeeperError):
-    """Somebody else changed the record first; read it again."""
+    """Another client changed the record first. Read it again."""
 
 
 class UnauthorizedError(BookKeeperError):
@@ -83,18 +83,22 @@ class UnauthorizedError(BookKeeperError):
 
 
 class OutcomeUnknownError(BookKeeperError):
-    """The request may or may not have taken effect; only recovery or a read-back decides."""
+    """The request may or may not have taken effect. Recover or read to find out."""
 
 
 class NothingSentError(OutcomeUnknownError):
-    """The storage was not asked: no permission, no file descriptor left. Nothing was changed.
+    """This process could not ask the storage, so nothing was changed.
 
-    What is stored stays as unknown as after any other failure, hence the base.
+    The cause is a missing permission, or too many open files. What the storage holds is as unknown
+    as after any other failure. So this is an ``OutcomeUnknownError``.
     """
 
 
 class LedgerFencedError(OutcomeUnknownError):
-    """Another client took over the ledger; recovery decides about entries without an ack."""
+    """Another client took over the ledger.
+
+    A recovery decides which entries without an acknowledgement are in the ledger.
+    """
 
     @staticmethod
     def by(message: str, *, hint: str, term: int, newer_term: int) -> "LedgerFencedError":
@@ -105,12 +109,12 @@ class LedgerFencedError(OutcomeUnknownError):
 
 
 class InvalidTermError(LedgerFencedError):
-    """A later term has begun; its writer stops, and goes on only as a new one in a term of its own.
+    """Another client took over the ledger in a later term. Open a new writer to continue.
 
     Attributes:
-        term: of the writer that was overtaken.
-        newer_term: what it was overtaken by. A bookie says only that the next term has begun: then
-            it is that one, or one behind it.
+        term: the term of the writer that was replaced.
+        newer_term: the later term. A bookie shows only that the next term has begun. Then this is
+            the next term, and the newest may be later still.
     """
 
     def __init__(self, message: str, *, hint: str = "", term: int = 0, newer_term: int = 0) -> None:

@@ -20,12 +20,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BookieStatus:
-    """A registered bookie and whether it can be used now.
+    """A registered bookie, and whether it can be used now.
 
     Attributes:
-        problem: empty if it can be read, else why not, in one line.
+        problem: empty if the bookie can be read, else the reason in one line.
         free_bytes, total_bytes: both 0 if unknown (``tells_space``); a full disk has none free.
-        write_problem: empty if it seems that it can be written to as well, else why not.
+        write_problem: empty if the bookie can probably be written to as well, else the reason.
     """
 
     record: BookieRecord
@@ -40,18 +40,18 @@ class BookieStatus:
 
     @property
     def may_join(self) -> bool:
-        """Whether it may get into an ensemble, unless it was declared lost."""
+        """Whether a new ensemble may have it, unless it was declared lost."""
         is_closed = self.record.is_read_only or self.is_full
         return not (self.problem or self.write_problem or is_closed)
 
     @property
     def tells_space(self) -> bool:
-        """Whether it is known how large its disk is, and how full: not of an object store."""
+        """Whether the size of its disk is known. It is not for an object store."""
         return self.total_bytes > 0
 
     @property
     def is_full(self) -> bool:
-        """Whether its disk is beyond its mark."""
+        """Whether more of its disk is used than its mark allows."""
         was_full = self.record.is_full
         return fullness.is_full(
             self.record.marks, self.free_bytes, self.total_bytes, was_full=was_full

@@ -1,4 +1,4 @@
-"""Named cursors: durable positions in a log, moved by compare-and-set."""
+"""Named cursors: durable positions in a log. A cursor moves by compare-and-set."""
 
 from collections.abc import Callable
 
@@ -20,10 +20,10 @@ EndOfLog = Callable[[], int]
 
 
 class Cursor:
-    """A named position in a log, that only goes forward; made by ``LogHandle.cursor``.
+    """A named, durable position in a log; made by ``LogHandle.cursor``. It only moves forward.
 
-    Rows are read first and the cursor is advanced after what was made of them is safe: then a crash
-    in between gives the same rows again, and never skips any.
+    Read entries first, store your results, and then advance the cursor. After a crash in between
+    you read the same entries again, and skip none.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Cursor:
 
     @property
     def record(self) -> CursorRecord:
-        """As this object has seen it last, whatever became of the log."""
+        """The cursor as this object has seen it last. The log may have changed since."""
         return self._seen.value
 
     @property
@@ -66,12 +66,12 @@ class Cursor:
         return record.offset
 
     def advance(self, offset: int) -> None:
-        """Move to ``offset``, durably: everything below is done.
+        """Move the cursor to ``offset``, durably. Everything below counts as read.
 
         Raises:
-            InvalidRequestError: backwards, or past the log's end.
-            MetadataVersionError: somebody else has moved the cursor since it was opened here.
-            NoSuchLedgerError: somebody has deleted the cursor.
+            InvalidRequestError: ``offset`` is lower than before, or after the log's end.
+            MetadataVersionError: another client has moved the cursor since it was opened here.
+            NoSuchLedgerError: another client has deleted the cursor.
             NoSuchEntryError: the log was overwritten, or deleted and made again.
         """
         offset = arguments.whole_number("a cursor's offset", offset)
@@ -97,7 +97,7 @@ class Cursor:
             )
 
     def delete(self) -> None:
-        """Remove the cursor; retention does not look at it any more."""
+        """Delete the cursor. Retention no longer waits for it."""
         delete(self._cluster, self._seen.value.log_name, self.name)
 
 

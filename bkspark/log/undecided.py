@@ -1,7 +1,7 @@
-"""What became of entries whose writer was fenced before they were acknowledged.
+"""The outcome of entries whose writer was fenced before they were acknowledged.
 
-"Fenced" does not mean "not written": the recovery that fenced the writer may have kept what it
-found (RB-35). Whoever adds such entries again without asking may have them twice.
+A fenced writer's entry may be in the log: the recovery that fenced the writer keeps what it finds
+(RB-35). A client that adds such entries again without asking may have them twice.
 """
 
 from contextlib import suppress
@@ -25,13 +25,15 @@ from bkspark.protocol.ledger.ownership import first_behind
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """Entries of a log that were sent and not acknowledged: one ledger's last ones.
+    """Entries of a log that a writer sent, and that were not acknowledged.
+
+    They are the last entries of one ledger, in the order in which they were appended.
 
     Attributes:
-        first_entry_id: in the ledger.
-        first_offset: of that entry, if it is in the log.
-        entry_count: >= 1; in the order in which they were appended.
-        term: of their writer.
+        first_entry_id: the id of the first of them in the ledger.
+        first_offset: the offset of the first of them, if it is in the log.
+        entry_count: how many they are, at least 1.
+        term: the term of their writer.
     """
 
     ledger_id: int
@@ -48,21 +50,24 @@ class Undecided:
 
 
 def resolve(cluster: Cluster, undecided: Undecided, password: Password) -> range:
-    """Recover the ledger, if nobody has, and return the offsets of those entries that it holds.
+    """Recover the ledger, unless another client has, and return the offsets that it holds of the
+    entries.
 
-    The ledger of an unbounded log is OPEN behind that, in the next term, and nobody writes to it;
-    where somebody has gone on in it before, its fragments tell, and nothing is done.
+    The ledger of an unbounded log is OPEN after that, in the next term, without a writer. If
+    another writer has taken it over before, its fragments tell the outcome, and nothing is changed.
 
-    They are the first so many of the undecided ones; the others will never be in the log. A ledger
-    that was deleted since still tells where it ended, so entries that the log has had and has let
-    go are among those returned.
+    The offsets are those of the first entries, without a gap. The other entries will never be in
+    the log. A deleted ledger's record still says where the ledger ended. So entries that were in
+    the log, and were deleted since, are among those returned.
 
     Raises:
-        InvalidRequestError: ``undecided`` is nothing of the kind.
-        NoSuchLedgerError: the ledger was deleted before it was closed, or has been collected since,
-            so nobody can tell.
-        NoSuchEntryError: nobody can tell, since the log was truncated behind those entries.
-        NotEnoughBookiesError: it cannot be decided yet; says which bookies are waited for.
+        InvalidRequestError: ``undecided`` is not what ``writer.undecided`` gave.
+        NoSuchLedgerError: the ledger was deleted before it was closed, or was collected since. The
+            outcome is unknown for good.
+        NoSuchEntryError: the log was truncated after those entries. The outcome is unknown for
+            good.
+        NotEnoughBookiesError: it cannot be decided yet. The message names the bookies that could
+            tell.
     """
     arguments.instance(
         "what is undecided must be what writer.undecided says",

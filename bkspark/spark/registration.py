@@ -1,4 +1,4 @@
-"""Making ``format("bookkeeper")`` known to a Spark session."""
+"""The registration of ``format("bookkeeper")`` in a Spark session."""
 
 import os
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ CONF_PREFIX = "spark.bookkeeper."
 def register(spark: "SparkSession", **defaults: object) -> None:
     """Register the data source for one session, with defaults for its options.
 
-    Needed where the package reached the cluster by ``--py-files``; an installed package is found
-    by Spark itself. Precedence: an option of the read or write, then ``defaults``, then the
-    session's ``spark.bookkeeper.*`` settings, then the environment.
+    A session needs this if the package reached the cluster by ``--py-files``. Spark finds an
+    installed package by itself. Precedence: an option of the read or write, then ``defaults``, then
+    the session's ``spark.bookkeeper.*`` settings, then the environment.
 
     Raises:
         InvalidRequestError: a default is a literal password.

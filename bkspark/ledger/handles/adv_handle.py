@@ -1,8 +1,7 @@
-"""The advanced write handle: its user chooses entry ids, and may add them in any order.
+"""The advanced write handle: its user chooses entry ids, and may add entries in any order.
 
-An entry waits here until all entries in front of it were added; from then on it is one of an
-ordinary write handle, which acknowledges in order. So an id that is never added holds back all
-behind it, and nothing of these is on any bookie.
+An entry waits here until all entries before it were added. Then an ordinary write handle adds it,
+and acknowledges in order. If an id is never added, all later entries wait, and no bookie has them.
 """
 
 import threading
@@ -37,17 +36,17 @@ class _Limits:
 
 
 class AdvWriteHandle(ClosedAtEnd):
-    """Adds entries of chosen ids to one ledger; made by ``BookKeeper.create_ledger_adv``.
+    """Adds entries with chosen ids to one ledger; made by ``BookKeeper.create_ledger_adv``.
 
-    Ids are dense from 0 in the end: they may come out of order and from several threads, each
-    once. A ``with`` block ends as that of a ``WriteHandle`` does. With deferred sync an id is
-    answered as soon as it and all in front of it were taken.
+    Give each id from 0 on once, in any order and from any thread. A ``with`` block ends as that of
+    a ``WriteHandle`` does. With deferred sync an id is returned when it and all before it were
+    added.
 
     Args:
         inner: the writer of a ledger without entries.
-        waiting_bytes_max: back-pressure: while entries of so many bytes wait for missing ones,
-            further ones that would wait too are held up.
-        gap_timeout_seconds: how long they are, before they are refused.
+        waiting_bytes_max: while entries of this many bytes wait for missing ones, an append that
+            would wait too blocks.
+        gap_timeout_seconds: after this time a blocked append is refused.
         wait_seconds_max: how long ``append`` waits, besides, for an acknowledgement.
     """
 
@@ -72,12 +71,12 @@ class AdvWriteHandle(ClosedAtEnd):
 
     @property
     def last_add_confirmed(self) -> int:
-        """The last acknowledged entry, -1 if there is none."""
+        """The id of the last acknowledged entry; -1 if there is none."""
         return self._inner.last_add_confirmed
 
     @property
     def last_add_pushed(self) -> int:
-        """The last entry that waits for no other, -1 if there is none."""
+        """The last entry that waits for no other; -1 if there is none."""
         return self._inner.last_add_pushed
 
     @property
@@ -87,15 +86,15 @@ class AdvWriteHandle(ClosedAtEnd):
 
     @property
     def faults(self) -> dict[str, str]:
-        """Bookies that this writer has given up so far, each with the reason in one line."""
+        """Bookies that this writer stopped using, each with the reason in one line."""
         return self._inner.faults
 
     def append(self, entry_id: int, value: bytes) -> int:
-        """Add entry ``entry_id`` and return once it, and so all in front of it, is acknowledged.
+        """Add entry ``entry_id``, and return when it and all entries before it are acknowledged.
 
         Raises:
-            OutcomeUnknownError: it was not acknowledged in time, and may yet be.
-            As ``append_async``, and what ``WriteHandle.append`` raises.
+            OutcomeUnknownError: the entry was not acknowledged in time. It may be later.
+            BookKeeperError: as for ``append_async`` and ``WriteHandle.append``.
         """
         if self._callbacks.is_here:
             raise InvalidRequestError(
@@ -113,11 +112,11 @@ class AdvWriteHandle(ClosedAtEnd):
             ) from None
 
     def append_async(self, entry_id: int, value: bytes) -> "Future[int]":
-        """Add entry ``entry_id``; the future completes, in entry order, with its id.
+        """Add entry ``entry_id``. The future completes with its id, in the order of entries.
 
         Raises:
             InvalidRequestError: the id is no whole number from 0 on, was added before, or has
-                waited too long behind one that is missing; nothing was added.
+                waited too long for a missing one. Nothing was added.
             LedgerClosedError: the handle is closed.
             BookKeeperError: what ended the writer.
         """
@@ -137,20 +136,20 @@ class AdvWriteHandle(ClosedAtEnd):
         return future
 
     def force(self) -> None:
-        """Return once everything that waits for no other entry is acknowledged."""
+        """Return when all entries that wait for no other are acknowledged."""
         self._inner.force()
 
     def close(self) -> None:
-        """Seal the ledger at its last acknowledged entry; entries behind a gap fail.
+        """Close the ledger at its last acknowledged entry. Entries after a missing one fail.
 
         Raises:
-            As ``WriteHandle.close``.
+            BookKeeperError: as for ``WriteHandle.close``.
         """
         self._stop()
         self._inner.close()
 
     def release(self) -> None:
-        """Let go without sealing: whoever opens the ledger next recovers it."""
+        """Release resources without closing. The next client that opens the ledger recovers it."""
         self._stop()
         self._inner.release()
 

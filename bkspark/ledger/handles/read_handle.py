@@ -1,11 +1,10 @@
-"""The read handle: entries of one ledger, from whichever bookie gives them good.
+"""The read handle: the entries of one ledger, from any bookie that has a good copy.
 
-A reader of a closed ledger reads up to its last entry. A reader of an open one, opened without
-recovery, reads up to the last-add-confirmed it has seen, which only ever grows, and never disturbs
-the writer (BookKeeper's protocol, "Reading").
+A reader of a closed ledger reads up to its last entry. A reader of an open ledger, opened without
+recovery, reads up to the last-add-confirmed that it has seen, and never disturbs the writer.
 
-What it keeps of what it has read counts by the metadata that it knows now: an entry that was read
-without a promise may have been left over, and a later term have used its id since (H43).
+The reader keeps entries that it has read. Before it returns one again it checks the metadata that
+it knows now: an unconfirmed entry may have been dropped, and a later term have used its id (H43).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -61,18 +60,19 @@ class _Rows:
 
 
 class ReadHandle(BoundToProcess):
-    """Reads one ledger whose rows are stored inline; made by ``BookKeeper.open_ledger``.
+    """Reads one ledger of a Python writer; made by ``BookKeeper.open_ledger``.
 
-    It holds a bounded part of the ledger in memory, however long that is, and no resources between
-    calls. One thread at a time.
+    It holds a bounded part of the ledger in memory, and no resources between calls. One thread may
+    use it at a time.
 
     Args:
-        confirmed: a last-add-confirmed that is known already; none is looked for then.
-        settings: how it treats its bookies.
+        confirmed: a last-add-confirmed that is known already; then the reader does not look for
+            one.
+        settings: time limits and the choice of bookies.
         index, turn: see ``EntryReader``.
 
     Raises:
-        BookieUnavailableError: the ledger is open, and too few bookies tell how far it may be read.
+        BookieUnavailableError: the ledger is open, and too few bookies show how far it may be read.
     """
 
     def __init__(
@@ -112,45 +112,47 @@ class ReadHandle(BoundToProcess):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """There is nothing to let go of; a block shows where the ledger is read."""
+        """Does nothing: there are no resources to release."""
 
     @property
     def faults(self) -> dict[str, str]:
-        """Bookies that had to be stepped over so far, each with the reason in one line."""
+        """Bookies whose copies could not be used so far, each with the reason in one line."""
         return self._entry_reader.faults
 
     @property
     def metadata(self) -> LedgerMetadata:
+        """The ledger's metadata as this reader knows it."""
         return self._metadata
 
     @property
     def is_closed(self) -> bool:
+        """Whether the ledger is closed, as far as this reader knows."""
         return self._metadata.state is LedgerState.CLOSED
 
     @property
     def last_add_confirmed(self) -> int:
-        """The last entry that may be read, as known here; never goes back."""
+        """The last entry that may be read, as far as this reader knows. It only grows."""
         return self._confirmed
 
     def read_last_add_confirmed(self, timeout: float | None = None) -> int:
-        """Look for news: the closed ledger's last entry, or what is confirmed of an open one.
+        """Look how far the ledger may be read now, and return its last readable entry.
 
-        Reads the ends of journals only, so it costs the same however long the ledger is.
+        It reads only the ends of journals, so it costs the same for a ledger of any length.
 
         Args:
-            timeout: seconds to wait for bookies at most, if less than ``read_timeout_seconds``.
+            timeout: the most seconds to wait for bookies, if less than ``read_timeout_seconds``.
 
         Raises:
-            BookieUnavailableError: too few bookies tell; what is known already stays true.
+            BookieUnavailableError: too few bookies answer. What was known stays true.
         """
         self._look(timeout)
         return self._confirmed
 
     def wait_for(self, entry_id: int, timeout: float) -> bool:
-        """Wait until ``entry_id`` may be read; False after ``timeout`` seconds.
+        """Wait until ``entry_id`` may be read. False after ``timeout`` seconds.
 
         Raises:
-            BookieUnavailableError: at the end of that time too few bookies tell whether it may.
+            BookieUnavailableError: at the end of that time too few bookies show whether it may.
         """
         deadline, unknown = environment.monotonic() + timeout, None
         while self._confirmed < entry_id and not self.is_closed:
@@ -172,22 +174,23 @@ class ReadHandle(BoundToProcess):
         return None
 
     def read(self, first: int | None = None, last: int | None = None) -> Iterator[Entry]:
-        """Entries ``[first, last]``; from the first that the ledger has, to the last-add-confirmed.
+        """The entries ``[first, last]``; by default the first to the last-add-confirmed.
 
         Raises:
-            NoSuchEntryError: beyond the last-add-confirmed, or truncated.
-            CorruptDataError: no bookie gives an entry.
+            NoSuchEntryError: an entry is after the last-add-confirmed, or was truncated.
+            CorruptDataError: no bookie gives a good copy of an entry.
             InvalidRequestError: the ledger holds rows, not bytes.
         """
         first, end = self._confirmed_range(first, last)
         yield from self._entries(first, end)
 
     def read_unconfirmed(self, first: int, last: int) -> Iterator[Entry]:
-        """Entries that some bookie has, acknowledged or not: they may yet vanish.
+        """The entries ``[first, last]`` that some bookie has, acknowledged or not. They may yet
+        vanish.
 
         Raises:
             NoSuchEntryError: there is no such entry, or not yet.
-            CorruptDataError: no bookie gives an entry, and it may be there.
+            CorruptDataError: no bookie gives a good copy of an entry that may exist.
             InvalidRequestError: the ledger holds rows, not bytes, or ``first`` is below 0.
         """
         first, last = _range(first, last)
@@ -220,7 +223,7 @@ class ReadHandle(BoundToProcess):
         )
 
     def read_arrow(self, first: int | None = None, last: int | None = None) -> pa.Table:
-        """Entries ``[first, last]`` as a table, with ``_entry_id`` (int64) as its last column."""
+        """The entries ``[first, last]`` as a table, with ``_entry_id`` (int64) as its last column."""
         first, end = self._confirmed_range(first, last)
         schema = self._schema.append(pa.field(ENTRY_COLUMN, pa.int64()))
         batches = [
@@ -255,11 +258,11 @@ class ReadHandle(BoundToProcess):
         last: int,
         on_loss: Callable[[int, int, CorruptDataError], None] | None = None,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """(first entry id, rows) of each group that has some of ``[first, last]``, cut to it.
+        """(first entry id, rows) of each group in ``[first, last]``, cut to that range.
 
         Args:
-            on_loss: told the first and last of entries that no bookie gives, which are then left
-                out; without it they are an error.
+            on_loss: called with the first and the last entry of a range that no bookie gives. The
+                range is then left out. Without ``on_loss`` it is an error.
         """
         self.require_own_process()
         entry_id = first

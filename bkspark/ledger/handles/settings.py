@@ -1,4 +1,4 @@
-"""What may be chosen about one writer or reader. Nothing is stored, no promise depends on it."""
+"""Settings of one writer or reader. They are not stored, and no guarantee depends on them."""
 
 import math
 from dataclasses import dataclass, replace
@@ -11,19 +11,19 @@ from bkspark.metadata import patience
 
 @dataclass(frozen=True, slots=True)
 class WriterSettings:
-    """How one writer behaves.
+    """Settings of one writer. They are not stored.
 
     Attributes:
-        explicit_lac_ms: a writer that was idle for so long tells tail readers of its last
-            entries; 0 never does.
-        add_entry_timeout_seconds: a bookie that has not stored a record after so long is treated
-            as one that failed.
-        add_entry_quorum_timeout_seconds: an entry that is not acknowledged so long after it was
-            sent ends the writer.
-        is_change_delayed: leave a bookie that failed in the ensemble as long as every entry
-            reaches its ack quorum without it.
-        is_sync_deferred: an append is answered as soon as the handle has taken the entry, and is
-            promised nothing until ``force`` returns (see ``WriteHandle``).
+        explicit_lac_ms: after a pause of this length the writer stores its last-add-confirmed, so
+            that readers of the open ledger may read its last entries; 0 never does.
+        add_entry_timeout_seconds: a bookie that makes no progress with a record for this time
+            counts as failed.
+        add_entry_quorum_timeout_seconds: an entry that is not acknowledged after this time ends the
+            writer.
+        is_change_delayed: keep a failed bookie in the ensemble while every entry reaches its ack
+            quorum without it.
+        is_sync_deferred: an append returns as soon as the handle has the entry. Nothing is promised
+            before ``force`` returns (see ``WriteHandle``).
 
     Raises:
         InvalidRequestError: a value is out of its range.
@@ -46,10 +46,10 @@ class WriterSettings:
             object.__setattr__(self, name, seconds)
 
     def with_metadata_timeout(self, seconds: float) -> "WriterSettings":
-        """The same, with time for a metadata store that is waited for so long.
+        """The same settings, with enough time for a metadata store that may take ``seconds``.
 
-        Each acknowledgement needs the metadata check, so the default of the time for it has room
-        for the default of this one only.
+        Each acknowledgement needs the metadata check. The default time for an acknowledgement has
+        room only for the default time of the metadata store.
         """
         more = max(0.0, seconds - patience.DEFAULT_SECONDS)
         if not more:
@@ -71,13 +71,13 @@ USUAL = WriterSettings()
 
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
-    """How a reader treats its bookies; nothing of it is stored.
+    """Settings of one reader. They are not stored.
 
     Attributes:
-        speculative_read_ms: if a bookie has not answered after so long, the next one is asked too
-            and the first good answer wins; None asks the next one only after a fault.
-        read_timeout_seconds: seconds after which a bookie that has not answered is stepped over.
-        is_sticky: where every bookie holds every entry (E = Qw), keep to one while it is good;
+        speculative_read_ms: if a bookie has not answered after this time, the reader asks the next
+            one too, and takes the first good answer. None asks the next one only after a fault.
+        read_timeout_seconds: after this time without an answer the reader asks the next bookie.
+        is_sticky: if every bookie has every entry (E = Qw), read from one bookie while it is good.
             False spreads reads over the write set of each entry.
 
     Raises:
@@ -102,14 +102,14 @@ class ReaderSettings:
 
     @property
     def one_by_one(self) -> Timeouts:
-        """Of a question to whoever answers first."""
+        """Time limits of a question that the first good answer ends."""
         later = math.inf if self.speculative_read_ms is None else self.speculative_read_ms / 1000
         after = min(self.read_timeout_seconds, later)
         return Timeouts(self.read_timeout_seconds, speculative_after=after, grace_seconds=0.0)
 
     @property
     def all_at_once(self) -> Timeouts:
-        """Of a question to as many as are needed."""
+        """Time limits of a question that needs several answers."""
         return Timeouts(self.read_timeout_seconds, grace_seconds=LINGER_SECONDS)
 
 

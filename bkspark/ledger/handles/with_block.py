@@ -1,4 +1,4 @@
-"""How a ``with`` block around a writer ends: closed, or, if by an exception, only released."""
+"""The end of a ``with`` block around a writer: close, or only release after an exception."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType
@@ -8,18 +8,18 @@ from bkspark.cluster.bound import BoundToProcess
 
 
 class ClosedAtEnd(BoundToProcess, ABC):
-    """Closes at the end of a ``with`` block, and only releases if an exception ends it.
+    """Closes at the end of a ``with`` block, and only releases if an exception ends the block.
 
-    What failed half-way is not sealed: whoever opens it next recovers it.
+    A writer that fails leaves its ledger open. The next client that opens the ledger recovers it.
     """
 
     @abstractmethod
     def close(self) -> None:
-        """Wait for what was added, then seal."""
+        """Wait until all entries are acknowledged, then close."""
 
     @abstractmethod
     def release(self) -> None:
-        """Let go without sealing."""
+        """Release resources without closing."""
 
     def __enter__(self) -> Self:
         return self

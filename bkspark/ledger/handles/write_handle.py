@@ -1,7 +1,7 @@
-"""The write handle: how one writer adds entries to an open ledger, from a driver, without Spark.
+"""The write handle: one writer adds entries to an open ledger, from Python, without Spark.
 
-While one group of entries is being stored, the next one gathers (group commit). What is decided,
-and when, is in ``writing``; ``writer`` carries it out.
+While one group of entries is being stored, the next one gathers (group commit). ``writing`` decides
+what is sent and when. ``writer`` carries it out.
 """
 
 from collections.abc import Collection, Sequence
@@ -44,30 +44,27 @@ from bkspark.protocol.writer.writing import LedgerWriter
 class WriteHandle(ClosedAtEnd):
     """Adds entries to one ledger; made by ``BookKeeper.create_ledger``.
 
-    A ``with`` block closes the ledger at its end, or, if it ends by an exception, only releases
-    resources: the ledger stays open for recovery.
+    A ``with`` block closes the ledger at its end. If the block ends by an exception, it only
+    releases resources, and the ledger stays open for recovery.
 
-    **Deferred sync** (``WriterSettings(is_sync_deferred=True)``).
-    ``append``, ``append_many`` and their futures answer with an entry's id as soon as this handle
-    has the entry in memory. That is no acknowledgement: no bookie has the entry,
-    ``last_add_confirmed`` does not cover it, and if this process dies it is gone. ``force``,
-    ``close`` and the roll of a log write everything that was taken, in order and like any entries;
-    when they return all of it is durable on ack quorums and confirmed. (``release`` writes it too,
-    but does not tell whether that worked.) What is too much to be kept (``HELD_BYTES_MAX``) is
-    written, and confirmed, unasked. Whatever goes wrong is told by the next append and by
-    ``force``, which cannot tell then how much of it recovery will keep.
+    **Deferred sync** (``WriterSettings(is_sync_deferred=True)``): ``append`` and ``append_many``
+    return an id as soon as this handle has the entry in memory. This is no acknowledgement: no
+    bookie has the entry, ``last_add_confirmed`` does not include it, and it is lost if this process
+    dies. ``force``, ``close`` and the roll of a log write all entries, in order. When they return,
+    all of them are durable on ack quorums and confirmed. ``release`` writes them too, but does not
+    say whether that worked. If the memory for entries is full (``HELD_BYTES_MAX``), the handle
+    writes them by itself. After an error the next append and ``force`` raise it. They cannot say
+    how much of the entries a recovery will keep.
 
-    One that is dropped without having been closed is released behind the back of who dropped it,
-    with a ``ResourceWarning``.
+    This differs from BookKeeper's DEFERRED_SYNC. There, unsynced entries lie on the bookies and
+    mostly survive their writer. Here, a bookie never has bytes that are not durable.
+
+    A handle that is garbage-collected without ``close`` is released, with a ``ResourceWarning``.
 
     Args:
         begun: the journals of the members.
-        standing: where it begins; of a ledger that was taken over behind another writer.
-        unjoined: ids of bookies that it must not ask to join (R19).
-
-    This is not quite BookKeeper's DEFERRED_SYNC: there entries lie on the bookies, without a sync,
-    and mostly outlive their writer; here no bookie ever has bytes that are not durable, and only
-    ``force`` makes entries outlive the writer.
+        standing: where the writer begins; for a ledger that had a writer before.
+        unjoined: ids of bookies that the writer must not ask to join (R19).
     """
 
     _is_let_go = True  # until there is something to let go of
@@ -114,21 +111,21 @@ class WriteHandle(ClosedAtEnd):
 
     @property
     def last_add_confirmed(self) -> int:
-        """The last acknowledged entry, -1 if there is none."""
+        """The id of the last acknowledged entry; -1 if there is none."""
         return self._writer.machine.pending.last_add_confirmed
 
     @property
     def last_add_fully_replicated(self) -> int | None:
-        """The last entry up to which all are on every bookie of their write sets, -1 if none is.
+        """The last entry up to which all are on every bookie of their write sets; -1 if none is.
 
-        None of a ledger that does not guarantee its write quorum: nobody counts there.
+        None for a ledger that does not guarantee its write quorum: its writer does not count that.
         """
         lagging = self._writer.machine.pending.lagging
         return None if lagging is None else lagging.last_add_fully_replicated
 
     @property
     def last_add_pushed(self) -> int:
-        """The last entry that was given an id, -1 if there is none."""
+        """The id of the last entry that was given one; -1 if there is none."""
         if self._settings.is_sync_deferred:
             return self._writer.backlog.last_taken
         return self._writer.machine.pending.last_add_pushed
@@ -140,37 +137,37 @@ class WriteHandle(ClosedAtEnd):
 
     @property
     def faults(self) -> dict[str, str]:
-        """Bookies that this writer has given up so far, each with the reason in one line."""
+        """Bookies that this writer stopped using, each with the reason in one line."""
         return self._writer.faults
 
     @property
     def is_short_of_bookies(self) -> bool:
-        """Whether a member failed and no bookie has its place, so that entries get fewer copies.
+        """Whether a failed member was not replaced, so that entries get fewer copies.
 
-        Never of a ledger that guarantees its write quorum: there the writer ends.
+        Never for a ledger that guarantees its write quorum: its writer ends instead.
         """
         machine = self._writer.machine
         return bool(machine.changes.failed) and machine.pending.lagging is None
 
     def append(self, value: bytes) -> int:
-        """Add one entry and return its id once it is durable on an ack quorum.
+        """Add one entry, and return its id when the entry is durable on an ack quorum.
 
         With deferred sync it returns at once, and nothing is promised before ``force``.
 
         Raises:
-            LedgerFencedError: another client recovers the ledger; the outcome is unknown.
-            OutcomeUnknownError: it was not acknowledged in time; the outcome is unknown.
-            NotEnoughBookiesError: too few bookies; the outcome is unknown until recovery.
+            LedgerFencedError: another client recovers the ledger. The outcome is unknown.
+            OutcomeUnknownError: the entry was not acknowledged in time. The outcome is unknown.
+            NotEnoughBookiesError: too few bookies. The outcome is unknown until a recovery.
             LedgerClosedError: the handle is closed.
         """
         self._require_may_wait("append")
         return self._wait_for(self.append_async(value))
 
     def append_async(self, value: bytes) -> "Future[int]":
-        """Add one entry; the future completes, in entry order, with its id.
+        """Add one entry. The future completes with the entry's id, in the order of entries.
 
-        Callbacks of the future may append too, by this method: what waits for an acknowledgement,
-        as ``append`` does, would wait for itself in a callback, and raises.
+        A callback of the future may call ``append_async``. It must not call ``append``, which would
+        wait for itself and raises.
         """
         self._require_bytes(is_bytes=isinstance(value, bytes))
         if len(value) > GROUP_BYTES_MAX:
@@ -179,15 +176,19 @@ class WriteHandle(ClosedAtEnd):
         return self._submit([value], 1, len(value))
 
     def append_many(self, entries: Entries, *, may_split: bool = False) -> tuple[int, int]:
-        """Add all of ``entries`` as one atomic group; returns its first and last id.
+        """Add all of ``entries`` as one atomic group.
 
         Args:
-            may_split: whether more than one group may have (``GROUP_BYTES_MAX``) is added as
-                several groups, in order. Each is atomic. Other threads' entries may come between.
+            entries: bytes, or a table with the ledger's columns.
+            may_split: add more than one group may have (``GROUP_BYTES_MAX``) as several groups, in
+                order. Each group is atomic. Entries of other threads may come between.
+
+        Returns:
+            The first and the last id.
 
         Raises:
-            InvalidRequestError: there are none, there are too many, they do not have the ledger's
-                schema, or a reader could not decode them. Nothing was added.
+            InvalidRequestError: there is no entry, there are too many, or they do not fit the
+                ledger's schema. Nothing was added.
         """
         self._require_may_wait("append_many")
         if may_split and count_of(entries):
@@ -197,7 +198,7 @@ class WriteHandle(ClosedAtEnd):
         return last - len(entries) + 1, last
 
     def require_appendable(self, entries: Entries, first_row: int = 0) -> None:
-        """Refuse what ``append_many`` refuses; nothing is added.
+        """Raise what ``append_many`` would raise for these entries. Nothing is added.
 
         Args:
             first_row: the number of the first entry, for messages.
@@ -208,24 +209,25 @@ class WriteHandle(ClosedAtEnd):
             self._require_values(entries)
 
     def append_many_async(self, entries: Entries) -> "Future[int]":
-        """Like ``append_many``; the future completes, in entry order, with the last id."""
+        """Like ``append_many``. The future completes with the last id, in the order of entries."""
         self.wait_for_room()
         return self.append_at_once(entries)
 
     def wait_for_room(self) -> None:
-        """Wait while too much is not acknowledged, but never in a callback.
+        """Wait while too many bytes are not acknowledged. In a callback it does not wait.
 
-        Who waits must hold no lock that callbacks take: room is made behind them.
+        The caller must hold no lock that callbacks take, because callbacks run before there is
+        room.
 
         Raises:
-            NotEnoughBookiesError: nothing was acknowledged for so long that it was given up.
+            NotEnoughBookiesError: nothing was acknowledged for the whole time limit.
         """
         self.require_own_process()
         if self._writer.backlog.is_full and not self._writer.is_telling_here:
             self._writer.backlog.wait_for_room(self._settings.wait_seconds_max)
 
     def append_at_once(self, entries: Entries) -> "Future[int]":
-        """Like ``append_many_async``, for who has waited for room already, or must not wait."""
+        """Like ``append_many_async``, without waiting for room."""
         self.require_own_process()
         if not count_of(entries):
             raise InvalidRequestError("there is nothing to append")
@@ -236,15 +238,15 @@ class WriteHandle(ClosedAtEnd):
         return self._submit(values, len(values), self._require_values(values))
 
     def force(self) -> None:
-        """Return once everything added so far, by any thread, is acknowledged.
+        """Return when everything that any thread has added so far is acknowledged.
 
-        Acknowledged means durable on Qa bookies of its write set, with and without deferred sync.
-        (BookKeeper's ``force`` waits for all E; here a bookie that hangs holds nobody up.)
+        Acknowledged means durable on Qa bookies of the write set, with and without deferred sync.
+        BookKeeper's ``force`` waits for all E bookies. Here a bookie that hangs does not delay it.
 
         Raises:
             OutcomeUnknownError: there was no answer in time.
-            BookKeeperError: what ended the writer; of what was added since the last ``force``
-                nothing is known, until recovery decides.
+            BookKeeperError: what ended the writer. The outcome of entries since the last ``force``
+                is unknown until a recovery.
         """
         self._require_may_wait("force")
         last = self._writer.force()
@@ -252,12 +254,12 @@ class WriteHandle(ClosedAtEnd):
             self._wait_for(last)
 
     def begin_fragment(self) -> "Future[int]":
-        """Have entries that are not on their way yet written to bookies that are chosen anew.
+        """Choose bookies anew, and write all entries to them that are not on their way yet.
 
-        Returns at once; the future completes with the first entry of the new fragment, when it is
-        begun, or with ``NotEnoughBookiesError``: then the one before is in use, and nothing is
-        wrong with this handle. Entries that are added meanwhile wait for no longer than it takes to
-        store one and to change the metadata.
+        Returns at once. The future completes with the first entry of the new fragment. Or it fails
+        with ``NotEnoughBookiesError``: then the handle continues on the old bookies. Entries that
+        are added meanwhile wait no longer than it takes to store one entry and to change the
+        metadata.
 
         Raises:
             LedgerClosedError: the handle is closed.
@@ -267,16 +269,17 @@ class WriteHandle(ClosedAtEnd):
         return self._writer.roll()
 
     def close(self) -> None:
-        """Wait for what was added, then seal the ledger at its last acknowledged entry.
+        """Wait until all entries are acknowledged, then close the ledger at the last acknowledged
+        entry.
 
-        Nothing is acknowledged behind it (H11). A ledger that guarantees its write quorum is sealed
-        when all entries are on every bookie of their write sets, and otherwise left open.
+        A ledger that guarantees its write quorum is closed only if all entries are on every bookie
+        of their write sets. Otherwise it stays open. After the close nothing is acknowledged (H11).
 
         Raises:
             LedgerFencedError: another client recovers the ledger.
-            LedgerClosedError: it was closed at another entry.
+            LedgerClosedError: another client closed it at another entry.
             OutcomeUnknownError: the writer or the metadata store gave no answer in time.
-            BookKeeperError: what ended the writer; the ledger is left to recovery.
+            BookKeeperError: what ended the writer. The ledger stays open for recovery.
         """
         self.leave()
         if self._is_sealed:
@@ -292,13 +295,13 @@ class WriteHandle(ClosedAtEnd):
         self._is_sealed = True
 
     def leave(self) -> None:
-        """Wait until what was added is acknowledged, and leave the ledger OPEN for others.
+        """Wait until all entries are acknowledged, and leave the ledger OPEN for the next writer.
 
-        Readers of one that goes on in later terms are told how far that is ("writing", rule 9).
+        Readers of a ledger with several terms learn its end ("writing", rule 9).
 
         Raises:
             OutcomeUnknownError: the writer gave no answer in time.
-            BookKeeperError: what ended the writer; the ledger is left to recovery.
+            BookKeeperError: what ended the writer. The ledger stays open for recovery.
         """
         self.release()
         if self._writer.error is not None:
@@ -307,11 +310,14 @@ class WriteHandle(ClosedAtEnd):
             raise self._no_end("the writer")
 
     def explaining(self) -> AbstractContextManager[None]:
-        """An error in its block is an ``InvalidTermError`` where a later term has begun."""
+        """A block in which an error becomes ``InvalidTermError`` if a later term has begun."""
         return self._members.explaining()
 
     def release(self) -> None:
-        """Wait for what was added, without sealing: whoever opens the ledger next recovers it."""
+        """Wait until all entries are acknowledged, without closing the ledger.
+
+        The next client that opens the ledger recovers it.
+        """
         self._require_may_wait("close")
         self._is_let_go = True
         if self._task.is_alive():
@@ -339,10 +345,11 @@ class WriteHandle(ClosedAtEnd):
             )
 
     def result_within(self, future: "Future[int]", seconds: float) -> int:
-        """What ``future`` of an append gives; ``seconds`` begin anew while slow bookies get on.
+        """The result of an append's ``future``. ``seconds`` begin anew while slow bookies make
+        progress.
 
         Raises:
-            TimeoutError: it gave nothing.
+            TimeoutError: there was no result.
         """
         return result_within(future, seconds, self._writer.backlog)
 

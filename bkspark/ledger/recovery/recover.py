@@ -24,14 +24,14 @@ class RecoveryReport:
     """What a recovery did.
 
     Attributes:
-        last_entry_id: where the ledger is closed, or OPEN again behind; -1 if it is empty.
-        kept: groups beyond the LAC that were found and written back.
-        notes: one line for each step and each bookie that could not help.
-        lost_from: first entry that was lost on the operator's word, though it was or may have
-            been acknowledged; None if nothing was.
-        losses: a line for each set of confirmed entries that is, or may be, lost because so many
-            bookies were declared lost or initialised anew, or have damaged journals.
-        is_open: whether it is OPEN again, for whoever writes next.
+        last_entry_id: the ledger's last entry; -1 if it has none.
+        kept: groups after the last-add-confirmed that were found and copied.
+        notes: one line for each step, and for each bookie that could not help.
+        lost_from: the first entry that is lost with the operator's consent, though it may have been
+            acknowledged; None if none is.
+        losses: one line for each range of confirmed entries that is or may be lost, because too
+            many bookies were declared lost or initialised anew, or have damaged journals.
+        is_open: whether the ledger is OPEN again, for the next writer of an unbounded log.
     """
 
     ledger_id: int
@@ -44,12 +44,12 @@ class RecoveryReport:
 
     @property
     def state(self) -> LedgerState:
-        """The ledger is in."""
+        """The ledger's state after the recovery."""
         return LedgerState.OPEN if self.is_open else LedgerState.CLOSED
 
     @property
     def facts(self) -> dict[str, Any]:
-        """All of it but the notes, in values that JSON has."""
+        """The report without its notes, as values for JSON."""
         facts: dict[str, Any] = {
             "ledger_id": self.ledger_id,
             "state": self.state.value,
