@@ -38,6 +38,20 @@ from bkspark.storage.shown import shown_url
 class BookKeeper(BoundToProcess):
     """A connection to one cluster.
 
+    ``create_ledger`` and ``create_log`` take the same settings:
+
+    - ``ensemble_size``: how many bookies a ledger uses.
+    - ``write_quorum_size``: how many of them store each entry.
+    - ``ack_quorum_size``: how many must have stored an entry before it is acknowledged.
+    - ``digest_type``: ``CRC32C``, or ``MAC``, which needs a ``password``.
+    - ``schema``: the columns of the rows, as an Arrow schema or as Spark text
+      (``id long, name string``). None is bytes.
+    - ``guarantees_write_quorum``: a ledger is closed only when each entry is on
+      ``write_quorum_size`` bookies. If too few bookies are left, it stays open.
+      Acknowledgements do not wait for that.
+    - ``strict``: refuse to make a ledger on fewer bookies than ``ensemble_size``. Otherwise
+      ``ack_quorum_size`` bookies are enough. A guaranteed write quorum is always strict.
+
     Args:
         metadata_uri: the metadata store, for example ``file:///data/meta``. None takes the
             environment variable ``BKSPARK_METADATA_URI``.
@@ -90,22 +104,16 @@ class BookKeeper(BoundToProcess):
         strict: bool = False,
         settings: WriterSettings = USUAL,
     ) -> WriteHandle:
-        """Make a new ledger and become its one writer.
+        """Make a new ledger and become its one writer. ``BookKeeper`` explains most settings.
 
         Args:
-            guarantees_write_quorum: an entry is acknowledged on ``ack_quorum_size`` bookies all the
-                same, but the ledger is closed, by its writer or by a recovery, only when each entry
-                is on ``write_quorum_size``; where too few bookies are left it stays open.
-            strict: refuse to make it on fewer bookies than ``ensemble_size``; guaranteed ones are.
-            custom_metadata: kept with the ledger's metadata; the key ``log`` is taken.
-            schema: of its rows; None for a ledger of bytes.
-            settings: how the writer behaves; not stored.
+            custom_metadata: texts by name, kept with the ledger's metadata; ``log`` is taken.
+            settings: settings of the writer, which are not stored.
 
         Raises:
-            InvalidRequestError: the quorum sizes, the digest type, the schema or the custom
-                metadata are not possible, or a password would protect nothing.
-            UnauthorizedError: digest type MAC without a password.
-            NotEnoughBookiesError: too few usable bookies.
+            InvalidRequestError: a value is not valid, or a password is given that nothing needs.
+            UnauthorizedError: the digest type is MAC, and there is no password.
+            NotEnoughBookiesError: too few bookies can be used.
         """
         quorum = _quorum(ensemble_size, write_quorum_size, ack_quorum_size)
         secret = Password(literal=password or "")
@@ -139,10 +147,11 @@ class BookKeeper(BoundToProcess):
 
         Args:
             waiting_bytes_max, gap_timeout_seconds: see ``AdvWriteHandle``.
-            choices: as for ``create_ledger``, but ``schema``.
+            settings: settings of the writer.
+            choices: as for ``create_ledger``, except ``schema``.
 
         Raises:
-            As ``create_ledger``.
+            BookKeeperError: as for ``create_ledger``.
         """
         if "schema" in choices:
             raise InvalidRequestError(
@@ -252,23 +261,20 @@ class BookKeeper(BoundToProcess):
         unbounded: bool = False,
         strict: bool = False,
     ) -> LogHandle:
-        """Create an empty log; all its ledgers will have these settings.
+        """Create an empty log. All its ledgers get these settings, which ``BookKeeper`` explains.
 
         Args:
-            schema: of its rows, also as Spark users write one (``id long, name string``); None for
-                a log of bytes, which takes the schema of its first append if rows are appended to
-                it before a writer of bytes opens it.
-            guarantees_write_quorum: as of a ledger; what a DataFrame or a stream writes has all its
-                copies before it is committed.
-            unbounded: it is one ledger, which each writer takes over in a term of his own.
-            strict: refuse writes while fewer than ``ensemble_size`` bookies can be used; else
-                ledgers are made on those that can, if they are ``ack_quorum_size`` or more.
+            schema: None leaves it to the first client: a DataFrame's append gives its columns, and
+                ``LogHandle.writer`` makes it a log of bytes.
+            guarantees_write_quorum: also, an append of a DataFrame or a stream has all its copies
+                before it is committed.
+            unbounded: make the log one ledger, which each writer takes over in the next term.
 
         Raises:
             LedgerExistsError: there is a log of this name.
-            InvalidRequestError: the name, the quorum sizes or the digest type are not possible, or
-                a password would protect nothing.
-            UnauthorizedError: digest type MAC without a password.
+            InvalidRequestError: the name, the sizes, the digest type or the schema are not valid,
+                or a password is given that nothing needs.
+            UnauthorizedError: the digest type is MAC, and there is no password.
         """
         quorum = _quorum(ensemble_size, write_quorum_size, ack_quorum_size)
         secret = Password(literal=password or "")

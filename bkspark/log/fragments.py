@@ -9,11 +9,11 @@ from bkspark.protocol.log.ledger_list import LoggedLedger
 
 @dataclass(frozen=True, slots=True)
 class LogFragment:
-    """A run of a log's entries on one ensemble.
+    """A range of a log's entries on one ensemble.
 
     Attributes:
-        first_offset: of its first entry; it may have none yet.
-        term: that owns its entries: of the writer who wrote them.
+        first_offset: the offset of its first entry, also if there is no entry yet.
+        term: the term that owns its entries, which is that of their writer.
         ensemble: bookie ids, in stripe order.
     """
 

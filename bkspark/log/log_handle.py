@@ -1,7 +1,6 @@
-"""The log handle: an endless log out of ledgers, from Python, without Spark.
+"""The log handle: a log from Python, without Spark.
 
-Offsets are dense over the whole log, and stay what they are when it is truncated. Reading never
-disturbs whoever writes; ``writer`` takes the log over from whoever wrote before.
+A read never disturbs the log's writer. ``writer`` takes the log over from the writer before.
 """
 
 from collections.abc import Iterator
@@ -47,7 +46,7 @@ class LogEntry:
 
 
 def retention_of(max_bytes: int | None, max_seconds: float | None) -> Retention:
-    """How much of a log is kept, and how long; None for ever.
+    """How much of a log is kept, and for how long. None is for ever.
 
     Raises:
         InvalidRequestError: a value is negative, or no number.
@@ -59,8 +58,8 @@ def retention_of(max_bytes: int | None, max_seconds: float | None) -> Retention:
 class LogHandle(BoundToProcess):
     """One log; made by ``BookKeeper.create_log`` and ``open_log``.
 
-    It holds nothing that needs closing. Everything is looked up when it is asked for, so
-    two questions may see two versions of the log.
+    A log handle needs no closing. Each call reads the metadata anew, so two calls may see two
+    versions of the log.
     """
 
     def __init__(self, cluster: Cluster, name: str, password: Password) -> None:
@@ -87,12 +86,12 @@ class LogHandle(BoundToProcess):
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the rows; ``value: binary`` for a log of bytes."""
+        """The schema of the log's rows; ``value: binary`` for a log of bytes."""
         return arrow_schema.decode(self.record.schema)
 
     @property
     def ledgers(self) -> list[LoggedLedger]:
-        """The log's ledgers in order; of one that is still open, the part that may be read."""
+        """The log's ledgers in order. For an open ledger, only the part that may be read."""
         view = self._watch.look()
         shown = {ledger.ledger_id for ledger in view.tail}
         hidden = (ledger_id for ledger_id in view.record.tail if ledger_id not in shown)
@@ -101,18 +100,19 @@ class LogHandle(BoundToProcess):
 
     @property
     def fragments(self) -> list[LogFragment]:
-        """Which bookies have its entries from which offset on, oldest first; looks at each ledger.
+        """The ranges of the log and the bookies that store each, oldest first. Reads each ledger's
+        record.
 
         Raises:
-            NoSuchLedgerError: one was truncated meanwhile.
+            NoSuchLedgerError: a ledger was truncated meanwhile.
         """
         return fragments_of(self._cluster, self.ledgers, self.first_offset)
 
     @property
     def transactions(self) -> dict[str, int]:
-        """The last version of each application (``txnAppId``) that is remembered by name.
+        """The last version of each application (``txnAppId``) that the log remembers by name.
 
-        The last one to commit comes last. A streaming query is there as ``stream/ID``.
+        The last one to commit is the last item. A streaming query has the name ``stream/ID``.
         """
         found = transactions_of(self._cluster, self.name, self._password)
         return {name: version for name, version in found.items() if is_name(name)}
@@ -124,41 +124,41 @@ class LogHandle(BoundToProcess):
 
     @property
     def end_offset(self) -> int:
-        """The offset behind the last entry that may be read now."""
+        """The offset after the last entry that may be read now."""
         return self._watch.look().end_offset
 
     @property
     def is_sealed(self) -> bool:
-        """Whether nothing will ever be added."""
+        """Whether the log takes no more entries, for good."""
         return self.record.is_sealed
 
     # --- reading -------------------------------------------------------------------------------
 
     def read(self, start: int | None = None, end: int | None = None) -> Iterator[LogEntry]:
-        """Entries ``[start, end)`` of a log of bytes: from its first, to its end if None.
+        """The entries ``[start, end)`` of a log of bytes; by default all.
 
         Raises:
-            NoSuchEntryError: ``start`` is truncated, or past the end.
+            NoSuchEntryError: ``start`` is truncated, or after the end.
             InvalidRequestError: the log holds rows, not bytes; or an offset is below 0.
-            CorruptDataError: no bookie gives an entry.
+            CorruptDataError: no bookie gives a good copy of an entry.
         """
         return self._entries(self._ordered(start, end))
 
     def read_arrow(self, start: int | None = None, end: int | None = None) -> pa.Table:
-        """Entries ``[start, end)`` as a table, with ``_offset`` (int64) as its last column."""
+        """The entries ``[start, end)`` as a table, with ``_offset`` (int64) as its last column."""
         found = self._ordered(start, end)
         wanted = pa.schema([(OFFSET_COLUMN, pa.int64()), *found.schema])
         table = pa.concat_tables([wanted.empty_table(), *found])
         return table.select([*found.schema.names, OFFSET_COLUMN])
 
     def follow(self, start: int | None = None, timeout: float | None = None) -> Iterator[LogEntry]:
-        """Entries from ``start`` on, and those to come, over all rolls and takeovers.
+        """The entries from ``start`` on, and those that come later, across rolls and takeovers.
 
-        Ends when the log is sealed and all was given, or when nothing came for ``timeout`` seconds
-        (None: wait for ever).
+        It ends when the log is sealed and all entries were given, or after ``timeout`` seconds
+        without an entry. None waits for ever.
 
         Raises:
-            NoSuchEntryError: what comes next was truncated, or the log overwritten meanwhile.
+            NoSuchEntryError: the next entry was truncated, or the log was overwritten, meanwhile.
         """
         view = self._watch.look()
         generation = view.record.generation
@@ -182,9 +182,10 @@ class LogHandle(BoundToProcess):
             view = self._watch.look()
 
     def wait_for(self, offset: int, timeout: float | None) -> bool:
-        """Wait until ``offset`` may be read; False after ``timeout`` seconds, or when sealed.
+        """Wait until ``offset`` may be read.
 
-        None waits for ever.
+        Returns:
+            False after ``timeout`` seconds (None waits for ever), or if the log is sealed.
         """
         offset = arguments.whole_number("an offset", offset, least=0)
         deadline = _deadline(timeout)
@@ -195,13 +196,19 @@ class LogHandle(BoundToProcess):
         return True
 
     def cursor(self, name: str, start: int | None = None) -> Cursor:
-        """The cursor ``name``; made at ``start`` (None: the first offset) if there is none."""
+        """The cursor ``name``. If there is none, it is made at ``start`` (None: the log's first
+        offset).
+
+        Raises:
+            NoSuchEntryError: ``start`` is not in the log.
+            InvalidRequestError: the name is not valid.
+        """
         begin = _offset("start", start)
         return cursors.open_cursor(self._cluster, self.record, name, begin, lambda: self.end_offset)
 
     @property
     def cursors(self) -> list[CursorRecord]:
-        """All cursors of the log, by name."""
+        """All cursors of the log, in the order of their names."""
         return cursors.cursors_of(self._cluster, self.name)
 
     # --- writing -------------------------------------------------------------------------------
@@ -214,58 +221,73 @@ class LogHandle(BoundToProcess):
         roll_seconds: float | None = None,
         settings: WriterSettings = USUAL,
     ) -> LogWriter:
-        """Become the log's one writer; whoever it was before is fenced.
+        """Fence the log's writer, recover its ledger, and become the log's one writer.
 
         Args:
-            roll_bytes, roll_entries, roll_seconds: go on in a new ledger after as much; of bytes
-                and entries a ledger gets at most twice as much, but for one group. An unbounded log
-                stays in its ledger, and goes on in a new fragment of it.
+            roll_bytes, roll_entries, roll_seconds: begin a new ledger after this much. A ledger
+                gets at most twice these bytes or entries, and one more group. An unbounded log
+                stays in its ledger, and begins a new fragment there.
+            settings: time limits and deferred sync.
 
         Raises:
             LedgerClosedError: the log is sealed.
-            NotEnoughBookiesError: the last writer's end cannot be recovered yet; says why.
-            UnauthorizedError: the password is missing or wrong; nobody was fenced.
-            InvalidRequestError: the log was opened with a password that protects nothing, or a
-                limit is no number, or not above 0.
+            NotEnoughBookiesError: the last ledger cannot be recovered yet. The message says why.
+            UnauthorizedError: the password is missing or wrong. No writer was fenced.
+            InvalidRequestError: the log was opened with a password that it does not need, or a
+                limit is no number above 0.
         """
         policy = RollPolicy(roll_bytes, roll_entries, roll_seconds)
         require_of_use(self.record, self._password)
         return LogWriter(self._cluster, self.name, self._password, policy, settings=settings)
 
     def resolve_outcome(self, undecided: Undecided) -> range:
-        """Recover its ledger; the offsets of ``undecided`` that the log has, or had (RB-35).
+        """Find out which of a fenced writer's entries are in the log, or were before they were
+        deleted.
 
-        Of an unbounded log that is OPEN again behind it.
+        This recovers the writer's ledger (RB-35). The ledger of an unbounded log is OPEN after
+        that.
+
+        Args:
+            undecided: what ``writer.undecided`` gave.
+
+        Returns:
+            The offsets of these entries. The other entries will never be in the log.
 
         Raises:
-            As ``bkspark.log.undecided.resolve``.
+            NoSuchLedgerError, NoSuchEntryError: the entries were deleted; the outcome is unknown
+                for good.
+            NotEnoughBookiesError: it cannot be decided yet. The message names the bookies that
+                could tell.
         """
         return resolve(self._cluster, undecided, self._password)
 
     def truncate(self, before_offset: int) -> None:
-        """Hide all entries below ``before_offset``, at once, and delete whole ledgers of them.
+        """Hide all entries below ``before_offset``, at once and for good.
+
+        Ledgers that have no other entry are deleted.
 
         Raises:
-            InvalidRequestError: past the log's closed ledgers, or, of an unbounded log, the
-                fragment that is in use (roll the writer first); or below 0.
-            MetadataVersionError: it was overwritten, or deleted and made anew, meanwhile.
+            InvalidRequestError: ``before_offset`` is below 0, or after the log's closed ledgers. In
+                an unbounded log: it is after the start of the fragment in use (roll the writer
+                first).
+            MetadataVersionError: the log was overwritten, or deleted and made anew, meanwhile.
         """
         offset = arguments.whole_number("before_offset", before_offset, least=0)
         truncation.truncate(self._cluster, self.name, offset)
 
     def keep(self, *, max_bytes: int | None = None, max_seconds: float | None = None) -> None:
-        """Say how much is kept of this log; None keeps for ever, as does what is too large.
+        """Set how much the log keeps. None, and values that are too large, keep for ever.
+
+        Each DataFrame append, and each writer that rolls, then deletes older ledgers, but nothing
+        that a cursor has yet to read. ``retain`` deletes them now. An unbounded log loses fragments
+        instead.
 
         Args:
-            max_bytes: whole ledgers go while what is behind them is as much; of an unbounded log,
-                whole fragments.
-            max_seconds: whole ledgers go so long after they were closed, or fragments after the
-                next one was begun. That is the difference of
-                two clocks, of who closed and of who truncates: what they differ by, entries go
-                earlier or later. Leave room for it, or use ``max_bytes``, which needs no clock.
-
-        Whoever writes lets go of what is older or more when it rolls, but for what a
-        cursor has yet to read; ``retain`` does it now.
+            max_bytes: delete the oldest ledger while the others have at least this many bytes.
+            max_seconds: delete a ledger this long after it was closed, or a fragment this long
+                after the next one was begun. This compares the clocks of two hosts: of the one that
+                closed, and of the one that deletes. Entries go earlier or later by their
+                difference.
 
         Raises:
             InvalidRequestError: a value is negative, or no number.
@@ -280,21 +302,26 @@ class LogHandle(BoundToProcess):
         self._cluster.logs.update(self.name, kept)
 
     def retain(self, *, respects_cursors: bool = True) -> None:
-        """Truncate the log as ``keep`` said, but nothing that a cursor has yet to read."""
+        """Delete now what ``keep`` does not keep.
+
+        Args:
+            respects_cursors: keep what a cursor has yet to read.
+        """
         truncation.retain(self._cluster, self.name, respects_cursors=respects_cursors)
 
     def convert(self, *, unbounded: bool) -> bool:
-        """From now on let the ledger at the log's end go on in later terms, or chain ledgers again.
+        """Make the log unbounded (one ledger for all writers) or chained (a ledger for each).
 
-        Whoever writes is fenced and opens the log again, as streams do by themselves; who reads
-        goes on, and all that is there keeps its offset. A log that is so already is left alone.
+        The log's writer is fenced. Readers are not disturbed, streams continue by themselves, and
+        entries keep their offsets.
 
-        Returns whether the log was changed.
+        Returns:
+            Whether the log was changed.
 
         Raises:
-            LedgerClosedError: it is sealed.
-            MetadataVersionError: it was overwritten, or deleted and made anew, meanwhile.
-            UnauthorizedError: the password is missing or wrong; nobody was fenced.
+            LedgerClosedError: the log is sealed.
+            MetadataVersionError: the log was overwritten, or deleted and made anew, meanwhile.
+            UnauthorizedError: the password is missing or wrong. No writer was fenced.
         """
         wanted = arguments.yes_or_no("unbounded", given=unbounded)
         before = self.record
@@ -310,10 +337,10 @@ class LogHandle(BoundToProcess):
         return True
 
     def seal(self) -> None:
-        """End the log for ever: its writer is fenced, its tail closed, nothing joins any more.
+        """End the log for good: fence its writer and close its last ledger.
 
         Raises:
-            MetadataVersionError: it was overwritten, or deleted and made anew, meanwhile.
+            MetadataVersionError: the log was overwritten, or deleted and made anew, meanwhile.
         """
         generation = self.record.generation
 

@@ -1,9 +1,9 @@
-"""The log writer: the one who adds to a log, ledger after ledger, without Spark.
+"""The log writer: the one client that appends to a log, ledger after ledger, without Spark.
 
-Rolling follows BookKeeper's protocol: create the next ledger, put it on the list, then close the
-one before, which is added to until then. What is added while the old one closes waits for that, so
-the new ledger has no acknowledged entry before the old one's end is fixed, and no entry at all if
-it cannot be fixed: a log has no holes.
+A roll follows BookKeeper's protocol: create the next ledger, put it on the list, then close the old
+ledger. Entries that are added during the close wait for it. So the new ledger has no acknowledged
+entry before the end of the old one is fixed, and none at all if it cannot be fixed: a log has no
+holes.
 """
 
 import threading
@@ -38,16 +38,16 @@ WAITING_BYTES_MAX = 64 * 2**20
 
 
 class LogWriter(ClosedAtEnd):
-    """Adds entries to one log; made by ``LogHandle.writer``, which fences whoever wrote before.
+    """Adds entries to one log; made by ``LogHandle.writer``, which fences the writer before.
 
-    A ``with`` block closes the log's last ledger at its end, or, if it ends by an exception, only
-    releases resources: whoever opens the log next recovers it. Of an unbounded log the one ledger
-    stays OPEN, and whoever opens the log next goes on in it.
+    A ``with`` block closes the log's last ledger at its end. The open ledger of an unbounded log
+    stays OPEN, for the next writer. If the block ends by an exception, it only releases resources,
+    and the next client that opens the log recovers the ledger.
 
     Raises:
         NoSuchLedgerError, LedgerClosedError: there is no such log, or it is sealed.
-        NotEnoughBookiesError: the last writer's end cannot be recovered yet; says why.
-        UnauthorizedError: the password is missing or wrong; nobody was fenced.
+        NotEnoughBookiesError: the last ledger cannot be recovered yet. The message says why.
+        UnauthorizedError: the password is missing or wrong. No writer was fenced.
     """
 
     def __init__(
@@ -84,23 +84,23 @@ class LogWriter(ClosedAtEnd):
 
     @property
     def ledger_id(self) -> int:
-        """The ledger that is added to now."""
+        """The ledger that entries are added to now."""
         return self._segment.ledger_id
 
     @property
     def end_offset(self) -> int:
-        """The offset behind the last acknowledged entry."""
+        """The offset after the last acknowledged entry."""
         segment = self._segment
         return segment.first_offset + segment.handle.last_add_confirmed + 1
 
     @property
     def faults(self) -> dict[str, str]:
-        """Bookies that this writer has given up so far, each with the reason in one line."""
+        """Bookies that this writer stopped using, each with the reason in one line."""
         return {**self._segment.faults_before, **self._segment.handle.faults}
 
     @property
     def undecided(self) -> Undecided | None:
-        """Entries sent and not acknowledged; see ``LogHandle.resolve_outcome`` after a failure."""
+        """Entries without acknowledgement, for ``LogHandle.resolve_outcome``; or None."""
         segment = self._segment
         first = segment.handle.last_add_confirmed + 1
         count = segment.handle.last_add_pushed - first + 1
@@ -112,19 +112,20 @@ class LogWriter(ClosedAtEnd):
     # --- adding --------------------------------------------------------------------------------
 
     def append(self, value: bytes) -> int:
-        """Add one entry and return its offset once it is durable on an ack quorum.
+        """Add one entry, and return its offset when the entry is durable on an ack quorum.
 
         Raises:
-            LedgerFencedError: another writer has opened the log; says which offsets are undecided,
-                or that nothing of this was sent.
-            NotEnoughBookiesError: too few bookies; likewise.
-            LedgerClosedError: the writer has ended; the entry was not sent.
-            OutcomeUnknownError: there was no answer in time; says which offsets are undecided.
+            LedgerFencedError: another writer has opened the log. The message says which offsets are
+                undecided, or that nothing was sent.
+            NotEnoughBookiesError: too few bookies. The message says the same.
+            LedgerClosedError: the writer has ended. The entry was not sent.
+            OutcomeUnknownError: there was no answer in time. The message says which offsets are
+                undecided.
         """
         return self._wait_for(self.append_async(value))
 
     def append_async(self, value: bytes) -> "Future[int]":
-        """Add one entry; the future completes, in order of offsets, with its offset."""
+        """Add one entry. The future completes with the entry's offset, in the order of offsets."""
         return self._add([value], rolling.size_of([value]))
 
     def append_many(self, entries: Entries, *, may_split: bool = False) -> tuple[int, int]:
@@ -143,7 +144,7 @@ class LogWriter(ClosedAtEnd):
         return self._add(entries, rolling.size_of(entries))
 
     def force(self) -> None:
-        """Return once everything added so far is acknowledged; raise if it cannot be."""
+        """Return when everything that was added so far is acknowledged. Raise if it cannot be."""
         self.require_own_process()
         with self._rolling:
             self._segment.handle.force()
@@ -233,14 +234,14 @@ class LogWriter(ClosedAtEnd):
     # --- rolling -------------------------------------------------------------------------------
 
     def roll(self) -> None:
-        """Go on in a new ledger; whatever is added meanwhile has its place.
+        """Begin a new ledger. Entries that are added meanwhile go into the old or the new ledger.
 
-        An unbounded log stays in its ledger (``continuing``, rules 3 to 5), and goes on in a new
-        fragment, on bookies chosen anew.
+        In an unbounded log, begin a new fragment of its ledger, on bookies that are chosen anew
+        (``continuing``, rules 3 to 5).
 
         Raises:
             LedgerFencedError: another writer has opened the log.
-            NotEnoughBookiesError: there is no place for a new ledger; the old one goes on.
+            NotEnoughBookiesError: no new ledger can be made. The writer continues in the old one.
         """
         self._roll("this was asked for")
 
@@ -331,13 +332,15 @@ class LogWriter(ClosedAtEnd):
     # --- the end -------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Wait for what was added, then close the last ledger; the log can be opened again.
+        """Wait until all entries are acknowledged, then close the last ledger.
 
-        That of an unbounded log stays OPEN, and readers learn its end, unless entries lack copies.
+        The ledger of an unbounded log stays OPEN, and readers learn its end. It is closed if its
+        entries have too few copies. The log can be opened again.
 
         Raises:
-            LedgerFencedError: another writer has opened the log; says which offsets are undecided.
-            BookKeeperError: what ended the writer; the ledger is left to recovery.
+            LedgerFencedError: another writer has opened the log. The message says which offsets are
+                undecided.
+            BookKeeperError: what ended the writer. The ledger stays open for recovery.
         """
         self.require_own_process()
         with self._rolling:
@@ -355,7 +358,10 @@ class LogWriter(ClosedAtEnd):
             self._list_closed(self._segment)
 
     def release(self) -> None:
-        """Wait for what was added, without closing: whoever opens the log next recovers it."""
+        """Wait until all entries are acknowledged, without closing the ledger.
+
+        The next client that opens the log recovers it.
+        """
         self.require_own_process()
         with self._rolling:
             if self._stop_taking():

@@ -223,7 +223,7 @@ class ReadHandle(BoundToProcess):
         )
 
     def read_arrow(self, first: int | None = None, last: int | None = None) -> pa.Table:
-        """The entries ``[first, last]`` as a table, with ``_entry_id`` (int64) as its last column."""
+        """The entries ``[first, last]`` as a table; its last column is ``_entry_id`` (int64)."""
         first, end = self._confirmed_range(first, last)
         schema = self._schema.append(pa.field(ENTRY_COLUMN, pa.int64()))
         batches = [
