@@ -24,7 +24,7 @@ from bkspark.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from prometheus_client import CollectorRegistry
     from pyspark.sql import SparkSession
@@ -66,13 +66,13 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def _verb(name: str) -> object:
+def _calls() -> "Mapping[str, Callable[..., object]]":
     from bkspark import verbs
 
-    return getattr(verbs, name)
+    return {name: getattr(verbs, name) for name in verbs.__all__}
 
 
-admin.find_verbs_by(_verb)
+admin.show_calls_of(_calls)
 
 
 def register(spark: "SparkSession", **defaults: object) -> None:

@@ -60,6 +60,11 @@ def shown(given: object) -> str:
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
 
 
+def plural(count: int, noun: str) -> str:
+    """``1 ledger``, ``1,200 ledgers``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def size_of(what: str, *, least: int = 0) -> Callable[[str | float], int]:
     """``size`` for one option of a command line; it refuses what is below ``least``."""
 

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 import bkspark
 from bkspark.cli.output import note
 from bkspark.cluster.cluster import Cluster
-from bkspark.spark.job import METADATA, add_option, run_job
+from bkspark.spark.job import add_metadata, run_job
 
 
 def main(argv: list[str]) -> int:
@@ -26,7 +26,7 @@ def main(argv: list[str]) -> int:
 
 def _append(argv: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    add_option(parser, METADATA)
+    add_metadata(parser)
     parser.add_argument("--log", required=True)
     parser.add_argument("--format", default="parquet")
     parser.add_argument("--path", required=True)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from bkspark.admin import bookies
 from bkspark.admin.maintenance import Report
 from bkspark.cli.output import note
-from bkspark.spark.job import METADATA, add_option, run_job
+from bkspark.spark.job import add_metadata, run_job
 
 
 def main(argv: list[str]) -> int:
@@ -33,7 +33,7 @@ def _look_after(argv: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
-    add_option(parser, METADATA)
+    add_metadata(parser)
     verbs = parser.add_subparsers(dest="verb", required=True)
     readonly, marks, move, reinit, remove = map(
         verbs.add_parser, ("readonly", "marks", "move", "reinit", "remove")

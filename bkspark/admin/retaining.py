@@ -10,7 +10,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.log import truncation
 from bkspark.log.log_handle import LogHandle, retention_of
-from bkspark.log.truncation import TruncationPlan
+from bkspark.log.truncation import Truncation, TruncationPlan
 
 VERB = "retain"
 
@@ -93,13 +93,8 @@ def retain(
         "entries": max(0, done.first_offset - plan.first_offset),
         "ledgers": len(done.deleted),
     }
-    row = {
-        "log": wanted.log,
-        "first_offset": done.first_offset,
-        "deleted": list(done.deleted),
-        "left": list(done.left),
-    }
-    return Report(VERB, facts, counts, left, details={"logs": [row]})
+    details = {"logs": [facts_of_done(wanted.log, done)]}
+    return Report(VERB, facts, counts, left, details=details)
 
 
 def facts_of(plan: TruncationPlan) -> dict[str, Any]:
@@ -113,6 +108,16 @@ def facts_of(plan: TruncationPlan) -> dict[str, Any]:
         "bytes": plan.byte_count,
         "oldest": _time(plan.oldest_ms),
         "newest": _time(plan.newest_ms),
+    }
+
+
+def facts_of_done(log_name: str, done: Truncation) -> dict[str, Any]:
+    """What a truncation did, in values that JSON has."""
+    return {
+        "log": log_name,
+        "first_offset": done.first_offset,
+        "deleted": list(done.deleted),
+        "left": list(done.left),
     }
 
 

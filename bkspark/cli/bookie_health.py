@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Iterator
 
 from bkspark.cli.findings import Finding, Level
-from bkspark.cli.output import plural
 from bkspark.cluster.admission import require_apart
 from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.cluster.cluster import Cluster
@@ -13,6 +12,7 @@ from bkspark.protocol.bookies.placement import Candidate, shared_domains
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
+from bkspark.quantities import plural
 
 _NAMES_SHOWN_MAX = 5
 

@@ -6,9 +6,10 @@ import typer
 
 from bkspark.admin.leftovers import sweep_leftovers
 from bkspark.admin.lost_bookies import declare_lost
-from bkspark.cli import bookie_life, moving
-from bkspark.cli.output import Column, note, plural, print_done, print_rows
+from bkspark.cli import bookie_life, commands
+from bkspark.cli.output import Column, note, print_done, print_rows
 from bkspark.cli.session import COMMON, AcceptStorageRiskOption, require_consent, session_of
+from bkspark.quantities import plural
 
 
 def add_to(app: typer.Typer) -> None:
@@ -18,7 +19,7 @@ def add_to(app: typer.Typer) -> None:
     one.command("lost", epilog=COMMON)(lost)
     one.command("sweep", epilog=COMMON)(sweep)
     bookie_life.add_to(one)
-    moving.add_to_bookie(one)
+    commands.add_to(one, "bookie")
     app.add_typer(one)
 
 

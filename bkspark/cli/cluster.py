@@ -12,13 +12,14 @@ from rich.console import Console
 
 from bkspark.admin import views
 from bkspark.cli import findings, health
-from bkspark.cli.output import Column, note, plural, print_json, print_rows, visible
+from bkspark.cli.output import Column, note, print_json, print_rows, visible
 from bkspark.cli.session import COMMON, AcceptStorageRiskOption, note_unreadable, session_of
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import InvalidRequestError
 from bkspark.protocol.bookies.placement import shared_domains
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
+from bkspark.quantities import plural
 
 _BOOKIE_COLUMNS = (
     Column("bookie", "bookie_id"),

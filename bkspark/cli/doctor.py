@@ -21,12 +21,12 @@ from bkspark._version import VERSION
 from bkspark.admin.survey import Survey
 from bkspark.cli import bookie_health, health
 from bkspark.cli.findings import Finding, Level
-from bkspark.cli.output import plural
 from bkspark.cluster.admission import storage_risk
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
 from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError
+from bkspark.quantities import plural
 from bkspark.storage.shown import shown_url
 
 SOURCE_MODULE = "pyspark_bookkeeper"

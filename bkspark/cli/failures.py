@@ -40,16 +40,20 @@ def report(error: Exception, *, as_json: bool) -> int:
     return failure.exit_status
 
 
+def is_usage(error: Exception) -> bool:
+    """Whether it tells of words that make no command."""
+    return hasattr(error, "format_message")
+
+
 def _failure(error: Exception) -> Failure:
     name = type(error).__name__
     if isinstance(error, BookKeeperError):
         status = USAGE if isinstance(error, USERS_MISTAKES) else 1
         return Failure(name, str(error.args[0]), error.hint, status)
-    describe = getattr(error, "format_message", None)
-    if describe is not None:  # a usage error, whose class is private to typer or click
+    if is_usage(error):  # its class is private to typer or click
         context = getattr(error, "ctx", None)
         path = "bkspark" if context is None else context.command_path
-        message = str(describe()).rstrip(".")
+        message = str(error.format_message()).rstrip(".")  # type: ignore[attr-defined]
         return Failure("UsageError", message, f"see `{path} --help`", USAGE)
     first_line = (str(error).splitlines() or [""])[0]
     return Failure(name, f"{name}: {first_line}", "run again with --debug to see all of it", 1)

@@ -15,11 +15,11 @@ from bkspark.admin.scrubbing import findings as scrubbing
 from bkspark.admin.survey import Survey
 from bkspark.cli import bookie_health
 from bkspark.cli.findings import Finding, Level
-from bkspark.cli.output import plural
 from bkspark.cluster.cluster import Cluster
 from bkspark.format import layout
 from bkspark.format.report_record import ReportRecord
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+from bkspark.quantities import plural
 
 _PROBLEMS_SHOWN_MAX = 5
 

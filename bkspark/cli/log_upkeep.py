@@ -3,19 +3,16 @@
 from typing import Annotated
 
 import typer
-from rich.filesize import decimal
 
-from bkspark.admin.retaining import Wanted, facts_of, plan_of
-from bkspark.admin.retaining import retain as retain_log
-from bkspark.cli.output import Column, note, plural, print_done, print_rows
+from bkspark.admin.retaining import facts_of, facts_of_done
+from bkspark.cli.output import Column, note, print_done, print_rows
 from bkspark.cli.rows import PasswordEnvOption, PasswordFileOption
-from bkspark.cli.session import COMMON, Session, password_of, require_consent, session_of
+from bkspark.cli.session import COMMON, password_of, require_consent, session_of
 from bkspark.errors import InvalidRequestError
 from bkspark.log import cursors as log_cursors
 from bkspark.log import truncation
 from bkspark.log.log_handle import LogHandle
-from bkspark.log.truncation import Truncation, TruncationPlan
-from bkspark.quantities import seconds_of, size_of
+from bkspark.verbs.logs import losing, truncated
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The log's name.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would go; change nothing.")]
@@ -34,7 +31,6 @@ def add_to(one: typer.Typer) -> None:
     one.command("truncate", epilog=COMMON)(truncate)
     one.command("convert", epilog=COMMON)(convert)
     one.command("seal", epilog=COMMON)(seal)
-    one.command("retain", epilog=COMMON)(retain)
     one.command("cursors", epilog=COMMON)(cursors)
 
 
@@ -52,12 +48,14 @@ def truncate(
     session = session_of(context)
     with session.cluster() as cluster:
         plan = truncation.plan_truncation(cluster, name, before)
+        facts = facts_of(plan)
         if dry_run:
-            show_plan(session, plan)
+            print_done(facts, f"would delete {losing(facts)}", as_json=session.as_json)
             return
-        require_consent(f"Delete {_losing(plan)}?", yes=yes)
+        require_consent(f"Delete {losing(facts)}?", yes=yes)
         done = truncation.truncate(cluster, name, before, generation=plan.generation)
-        _tell(session, name, done)
+    row = facts_of_done(name, done)
+    print_done(row, truncated(row), as_json=session.as_json)
 
 
 def convert(
@@ -116,83 +114,6 @@ def seal(
     )
 
 
-def retain(
-    context: typer.Context,
-    name: Name,
-    max_bytes: Annotated[
-        int | None,
-        typer.Option(
-            metavar="SIZE",
-            parser=size_of("--max-bytes"),
-            help="From now on keep at least as much, for example 10GB.",
-        ),
-    ] = None,
-    max_seconds: Annotated[
-        float | None,
-        typer.Option(
-            metavar="TIME",
-            parser=seconds_of("--max-seconds"),
-            help="From now on keep ledgers so long after they were closed, for example 7d. Two "
-            "clocks count, that of the closing and that of the truncating process: leave room "
-            "for what they differ by.",
-        ),
-    ] = None,
-    forever: Annotated[bool, typer.Option("--forever", help="From now on keep all.")] = False,
-    ignore_cursors: Annotated[
-        bool, typer.Option("--ignore-cursors", help="Also what a cursor has yet to read.")
-    ] = False,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-) -> None:
-    """Delete old ledgers of a log as its settings say.
-
-    Options change the settings first. It asks before a limit is set or an entry goes.
-    """
-    session = session_of(context)
-    wanted = Wanted(name, max_bytes, max_seconds, forever, not ignore_cursors)
-    if forever and wanted.is_limited:
-        raise InvalidRequestError("--forever contradicts --max-bytes and --max-seconds")
-
-    def consent(plan: TruncationPlan) -> None:
-        if wanted.is_limited or plan.entry_count:
-            limits = f"From now on keep {_limits(wanted)} of log {name}, and delete"
-            verb = limits if wanted.is_limited else "Delete"
-            require_consent(f"{verb} {_losing(plan)}?", yes=yes)
-
-    with session.cluster() as cluster:
-        if dry_run:
-            show_plan(session, plan_of(cluster, wanted))
-            return
-        [row] = retain_log(cluster, wanted, consent=consent).details["logs"]
-    done = Truncation(row["first_offset"], tuple(row["deleted"]), tuple(row["left"]))
-    _tell(session, name, done)
-
-
-def _limits(wanted: Wanted) -> str:
-    """The limits that are wanted, in words."""
-    said = [] if wanted.max_bytes is None else [f"{decimal(wanted.max_bytes)}"]
-    said += [] if wanted.max_seconds is None else [f"{wanted.max_seconds:,g} s"]
-    return " and ".join(said)
-
-
-def show_plan(session: Session, plan: TruncationPlan) -> None:
-    """What would go, and nothing is changed."""
-    print_done(facts_of(plan), f"would delete {_losing(plan)}", as_json=session.as_json)
-
-
-def _losing(plan: TruncationPlan) -> str:
-    """What goes: how many rows, bytes and ledgers, which offsets, and of which time."""
-    if not plan.entry_count:
-        return f"no entry of log {plan.log_name} now"
-    facts = facts_of(plan)
-    entries = f"{plan.entry_count:,} {'entry' if plan.entry_count == 1 else 'entries'}"
-    offsets = f"offsets {plan.first_offset} to {plan.before_offset - 1}"
-    times = f", closed {facts['oldest']} to {facts['newest']}" if facts["oldest"] else ""
-    size = decimal(plan.byte_count)
-    whole = plural(plan.ledgers, "whole ledger")
-    return f"{entries} of log {plan.log_name} ({size}, {offsets}, {whole}{times})"
-
-
 def cursors(
     context: typer.Context,
     name: Name,
@@ -243,19 +164,3 @@ def cursors(
 def _cursor(cursor: log_cursors.Cursor) -> str:
     record = cursor.record
     return f"cursor {record.name} of log {record.log_name}, at offset {record.offset}"
-
-
-def _tell(session: Session, name: str, done: Truncation) -> None:
-    text = f"log {name} begins at offset {done.first_offset}; "
-    text += f"deleted {plural(len(done.deleted), 'ledger')}"
-    if done.left:
-        text += (
-            f", {len(done.left):,} more could not be deleted now: try `bkspark log retain {name}`"
-        )
-    row = {
-        "log": name,
-        "first_offset": done.first_offset,
-        "deleted": list(done.deleted),
-        "left": list(done.left),
-    }
-    print_done(row, text, as_json=session.as_json)

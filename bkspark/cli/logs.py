@@ -7,8 +7,8 @@ import typer
 from rich.filesize import decimal
 
 from bkspark.admin import views
-from bkspark.cli import log_transactions, log_upkeep
-from bkspark.cli.output import Column, plural, print_done, print_json, print_pairs, print_rows
+from bkspark.cli import commands, log_transactions, log_upkeep
+from bkspark.cli.output import Column, print_done, print_json, print_pairs, print_rows
 from bkspark.cli.rows import (
     Format,
     FormatOption,
@@ -61,6 +61,7 @@ def add_to(app: typer.Typer) -> None:
     one.command("read", epilog=COMMON)(read)
     one.command("delete", epilog=COMMON)(delete)
     log_upkeep.add_to(one)
+    commands.add_to(one, "log")
     log_transactions.add_to(one)
     app.add_typer(one)
 

@@ -155,14 +155,32 @@ def json_line(row: Row) -> str:
     return _dumps(plain(row))
 
 
-@contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal, on stderr, and nothing in a pipe; it is told (done, total)."""
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console, is_off = Console(stderr=True), not sys.stderr.isatty()
-    with Progress(*columns, console=console, transient=True, disable=is_off) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+class Bar:
+    """A progress bar on a terminal, on stderr, and nothing in a pipe; it is told (done, total)."""
+
+    def __init__(self, what: str) -> None:
+        columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        console, is_off = Console(stderr=True), not sys.stderr.isatty()
+        self._bar = Progress(*columns, console=console, transient=True, disable=is_off)
+        self._task = self._bar.add_task(what, total=None)
+
+    def __call__(self, done: int, total: int) -> None:
+        self._bar.update(self._task, completed=done, total=total)
+
+    def start(self) -> None:
+        self._bar.start()
+
+    def stop(self) -> None:
+        """Take it from the screen, for something else that is shown there."""
+        if not self._bar.disable:
+            self._bar.stop()
+
+    def __enter__(self) -> "Bar":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
 
 def note(text: str) -> None:
@@ -191,11 +209,6 @@ def plain(value: Any) -> Any:
             return [plain(item) for item in value]
         case _:
             return value
-
-
-def plural(count: int, noun: str) -> str:
-    """``1 ledger``, ``1,200 ledgers``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _print_tabs(titles: Sequence[str] | None, rows: Iterable[Sequence[Any]]) -> None:

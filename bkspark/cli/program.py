@@ -20,14 +20,13 @@ from bkspark.cli import (
     INTERRUPTED,
     bookies,
     cluster,
+    commands,
     failures,
     ledgers,
     logs,
-    maintenance,
     metrics,
-    moving,
     records,
-    repairs,
+    watching,
 )
 from bkspark.cli.output import note, outputs_for_people
 from bkspark.cli.session import Session
@@ -61,7 +60,7 @@ def _main(given: list[str]) -> int:
     is_json = "--json" in takewhile(lambda word: word != "--", given)
     _set_up_logging(is_debug)
     try:
-        status = _run(repairs.spelled_out(_common_first(given)))
+        status = _run(watching.spelled_out(_common_first(given)))
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read our output has enough. Python would complain again when it ends.
@@ -99,13 +98,22 @@ def top(
 
 def _run(arguments: Sequence[str]) -> int:
     command = typer.main.get_command(app)
-    try:
-        if _COMPLETION_VARIABLE in os.environ:  # a shell asks what may come next
-            common = [option for option in command.params if option.name in _COMMON]
-            _offer(common, command)
+    if _COMPLETION_VARIABLE in os.environ:  # a shell asks what may come next
+        common = [option for option in command.params if option.name in _COMMON]
+        _offer(common, command)
+        try:
             command.main(prog_name="bkspark")
+        except SystemExit as error:
+            return int(error.code or 0)
+    return invoke(app, "bkspark", arguments)
+
+
+def invoke(commands: typer.Typer, name: str, arguments: Sequence[str]) -> int:
+    """Run one of ``commands``; returns its exit status, and raises what it raises."""
+    try:
         # Without colours: those of typer's own messages would be shown as escapes.
-        with command.make_context("bkspark", list(arguments), color=False) as context:
+        command = typer.main.get_command(commands)
+        with command.make_context(name, list(arguments), color=False) as context:
             command.invoke(context)
     except SystemExit as error:  # how typer ends what it does for shells
         return int(error.code or 0)
@@ -156,8 +164,6 @@ cluster.add_to(app)
 bookies.add_to(app)
 logs.add_to(app)
 ledgers.add_to(app)
-maintenance.add_to(app)
-repairs.add_to(app)
-moving.add_to(app)
+commands.add_to(app)
 metrics.add_to(app)
 records.add_to(app)

@@ -10,20 +10,32 @@ the status of the last round that was over, which is 1 if that went wrong or the
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from bkspark import environment
 from bkspark.admin.maintenance import Report
 from bkspark.admin.views.sharing import timestamp
-from bkspark.cli.maintenance import outcome
 from bkspark.cli.output import json_line, visible
+from bkspark.cli.reports import outcome
 from bkspark.cluster.arguments import duration
 from bkspark.errors import USERS_MISTAKES, BookKeeperError, InvalidRequestError
 
+WATCH = "--watch"
 SECONDS = 600.0
 RETRY_SECONDS = 30.0
 """After a round that failed the next one comes so soon."""
+
+
+def spelled_out(words: Sequence[str]) -> list[str]:
+    """``--watch`` with the seconds that it stands for, if no time follows it."""
+    found = list(words)
+    if WATCH not in found:
+        return found
+    after = found.index(WATCH) + 1
+    if not (found[after:] and found[after][:1].isdecimal()):
+        found.insert(after, f"{SECONDS:g}")
+    return found
 
 
 def watch(

@@ -11,50 +11,16 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
-from bkspark import errors, quantities
-from bkspark.admin.recovering.plan import OPEN_GRACE_SECONDS
+from bkspark import errors
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
 from bkspark.errors import USERS_MISTAKES, BookKeeperError
 
-METADATA = "--metadata"
-OF_SOME = ("--log", "--ledger")
-PASSWORD = ("--password-file", "--password-env")
-RATE = "--max-bytes-per-second"
-NO_LEASE = "--no-lease"
-OPEN_GRACE = "--open-grace"
-_OPTIONS: dict[str, dict[str, Any]] = {
-    "--log": {"action": "append", "default": [], "help": "only this log"},
-    "--ledger": {"action": "append", "default": [], "type": int, "help": "only this ledger"},
-    "--dry-run": {"action": "store_true", "help": "print the plan, change nothing"},
-    RATE: {"type": quantities.size_of(RATE), "help": "of each bookie, such as 50MB"},
-    "--password-file": {"default": "", "help": "holds the ledger password"},
-    "--password-env": {"default": "", "help": "environment variable that holds it"},
-    OPEN_GRACE: {
-        "type": quantities.seconds_of(OPEN_GRACE),
-        "default": OPEN_GRACE_SECONDS,
-        "help": "how long an open ledger must be seen unchanged, such as 1h",
-    },
-    NO_LEASE: {"action": "store_true", "help": "also beside another run"},
-    "--yes": {"action": "store_true", "help": "it never asks"},
-}
 
-
-def parser_of(description: str | None, *options: str) -> argparse.ArgumentParser:
-    """A job's command line, with what all maintenance verbs take, and those of ``options``."""
-    parser = argparse.ArgumentParser(description=description)
-    for name in (METADATA, "--dry-run", "--yes", *options):
-        add_option(parser, name)
-    return parser
-
-
-def add_option(parser: argparse.ArgumentParser, name: str) -> None:
-    """Let a command line take an option that jobs share."""
-    if name != METADATA:
-        parser.add_argument(name, **_OPTIONS[name])
-        return
+def add_metadata(parser: argparse.ArgumentParser) -> None:
+    """Let a command line take the cluster's URI."""
     around = os.environ.get(METADATA_URI_VARIABLE, "")
     told = f"URI of the cluster's metadata; {METADATA_URI_VARIABLE} if it is not given"
-    parser.add_argument(name, default=around, required=not around, help=told)
+    parser.add_argument("--metadata", default=around, required=not around, help=told)
 
 
 def run_job(

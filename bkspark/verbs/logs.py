@@ -1,44 +1,50 @@
-"""The verbs that are about one log, as Python calls."""
+"""The commands that are about one log."""
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Annotated, Any
+
+from rich.filesize import decimal
 
 from bkspark.admin import retaining
 from bkspark.admin.compacting import run as compacting
-from bkspark.admin.maintenance import Progress, Report
+from bkspark.admin.maintenance import Facts, Report
 from bkspark.cluster import arguments
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
 from bkspark.format import layout
+from bkspark.log.truncation import TruncationPlan
 from bkspark.protocol.log.compaction import TARGET_BYTES
-from bkspark.verbs.running import rate_of, runner_of
+from bkspark.quantities import plural, seconds_of, size_of
+from bkspark.verbs.declaring import Option, Run, Table, verb
+from bkspark.verbs.options import LogName, Rate
+from bkspark.verbs.tables import COMPACTED
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
-
+@verb("ledgers", Table("compacted", COMPACTED))
 def compact(
-    metadata_uri: str = "",
+    cluster: Cluster,
+    run: Run,
     *,
-    log: str,
-    target_bytes: int = TARGET_BYTES,
-    dry_run: bool = False,
-    password: str = "",
-    password_file: str = "",
-    password_env: str = "",
-    max_bytes_per_second: float | None = None,
-    spark: "SparkSession | None" = None,
-    progress: Progress = lambda _done, _total: None,
+    log: LogName,
+    target_bytes: Annotated[
+        int,
+        Option(
+            "A large ledger, for example 512MB. Those of up to half of it are small.",
+            "SIZE",
+            parse=lambda name: size_of(name, least=1),
+            check=lambda name, given: arguments.whole_number(name, given, least=1),
+        ),
+    ] = TARGET_BYTES,
+    max_bytes_per_second: Rate = None,
+    password: Password,
 ) -> Report:
-    """Make large ledgers of a log's small ones; offsets, and what is at each, stay as they are.
+    """Make large ledgers of a log's small ones.
 
-    Args:
-        log: its name.
-        target_bytes: payload of a ledger that is large enough; those of up to half are small.
-        dry_run: only plans: what would be rewritten, and how much is written for it.
-        password, password_file, password_env: of the log, if it has one.
-        The rest is that of all verbs: ``bkspark.verbs``.
+    Offsets, and what is at each, stay as they are; _ledger_id and _entry_id name the new ledgers.
+    Nobody who reads or writes is disturbed, and it can be killed at any point and run again.
+    `bkspark collect` frees the old ledgers once readers had a day. Exit status 1 if something is
+    left; it says what and why.
 
     Raises:
         InvalidRequestError: a number is out of range.
@@ -46,40 +52,62 @@ def compact(
         UnauthorizedError: the log takes a password, which is missing or wrong.
         OutcomeUnknownError: the metadata store, or Spark, gave no sure answer; run it again.
     """
-    wanted = compacting.Wanted(
-        arguments.whole_number("target_bytes", target_bytes, least=1),
-        Password(file=password_file, env=password_env, literal=password),
-        rate_of(max_bytes_per_second),
-    )
-    with Cluster(arguments.metadata_uri(metadata_uri)) as cluster:
-        return compacting.compact(
-            cluster,
-            layout.log_name(log),
-            wanted,
-            dry_run=dry_run,
-            compact_all=_side_by_side(spark),
-            progress=progress,
-        )
+    how: dict[str, Any] = {"dry_run": run.dry_run, "progress": run.progress}
+    if run.spark is not None:
+        from bkspark.spark.actions import compact_runs
+
+        how["compact_all"] = partial(compact_runs, run.spark.sparkContext)
+    wanted = compacting.Wanted(target_bytes, password, max_bytes_per_second)
+    return compacting.compact(cluster, layout.log_name(log), wanted, **how)
 
 
+def truncated(row: Facts) -> str:
+    """What a truncation did, in a line for people."""
+    ledgers = plural(len(row["deleted"]), "ledger")
+    text = f"log {row['log']} begins at offset {row['first_offset']}; deleted {ledgers}"
+    if row["left"]:
+        again = f"try `bkspark log retain {row['log']}`"
+        text += f", {len(row['left']):,} more could not be deleted now: {again}"
+    return text
+
+
+def _retained(report: Report) -> str:
+    if report.done:
+        return truncated(report.details["logs"][0])
+    return f"would delete {losing(report.plan)}"
+
+
+@verb(
+    said=_retained,
+    document=lambda report: report.details["logs"][0] if report.done else report.plan,
+    group="log",
+    destroys="entries are deleted for ever",
+)
 def retain(
-    metadata_uri: str = "",
+    cluster: Cluster,
+    run: Run,
     *,
-    log: str,
-    max_bytes: int | None = None,
-    max_seconds: float | None = None,
-    forever: bool = False,
-    ignore_cursors: bool = False,
-    dry_run: bool = False,
+    log: LogName,
+    max_bytes: Annotated[
+        int | None,
+        Option("From now on keep at least as much, for example 10GB.", "SIZE", parse=size_of),
+    ] = None,
+    max_seconds: Annotated[
+        float | None,
+        Option(
+            "From now on keep ledgers so long after they were closed, for example 7d. Two clocks "
+            "count, that of the closing and that of the truncating process: leave room for what "
+            "they differ by.",
+            "TIME",
+            parse=seconds_of,
+        ),
+    ] = None,
+    forever: Annotated[bool, Option("From now on keep all.")] = False,
+    ignore_cursors: Annotated[bool, Option("Also what a cursor has yet to read.")] = False,
 ) -> Report:
-    """Delete the oldest entries of a log that its settings do not keep.
+    """Delete old ledgers of a log as its settings say.
 
-    Args:
-        log: its name.
-        max_bytes, max_seconds: settings from now on, as ``LogHandle.keep`` has them.
-        forever: keeps everything from now on.
-        ignore_cursors: deletes also what a cursor has yet to read.
-        dry_run: only plans: which entries would go.
+    Options change the settings first. It asks before a limit is set or an entry goes.
 
     Raises:
         InvalidRequestError: a limit is no number, or contradicts another.
@@ -93,14 +121,30 @@ def retain(
         raise InvalidRequestError(
             "forever contradicts max_bytes and max_seconds", hint="leave one of them out"
         )
-    with Cluster(arguments.metadata_uri(metadata_uri)) as cluster:
-        return retaining.retain(cluster, wanted, dry_run=dry_run)
+
+    def consent(plan: TruncationPlan) -> None:
+        if run.ask is not None and (wanted.is_limited or plan.entry_count):
+            limits = f"From now on keep {_limits(wanted)} of log {log}, and delete"
+            what = limits if wanted.is_limited else "Delete"
+            run.ask(f"{what} {losing(retaining.facts_of(plan))}?")
+
+    return retaining.retain(cluster, wanted, dry_run=run.dry_run, consent=consent)
 
 
-def _side_by_side(spark: "SparkSession | None") -> compacting.SideBySide | None:
-    if spark is None:
-        return None
-    from bkspark.spark.actions import compact_runs
+def _limits(wanted: retaining.Wanted) -> str:
+    """The limits that are wanted, in words."""
+    said = [] if wanted.max_bytes is None else [f"{decimal(wanted.max_bytes)}"]
+    said += [] if wanted.max_seconds is None else [f"{wanted.max_seconds:,g} s"]
+    return " and ".join(said)
 
-    runner_of(spark, "compact")  # refuses a session whose driver is elsewhere
-    return partial(compact_runs, spark.sparkContext)
+
+def losing(plan: Facts) -> str:
+    """What a truncation deletes: how many rows, bytes and ledgers, which offsets and times."""
+    if not plan["entries"]:
+        return f"no entry of log {plan['log']} now"
+    entries = f"{plan['entries']:,} {'entry' if plan['entries'] == 1 else 'entries'}"
+    offsets = f"offsets {plan['first_offset']} to {plan['before_offset'] - 1}"
+    times = f", closed {plan['oldest']} to {plan['newest']}" if plan["oldest"] else ""
+    whole = plural(plan["ledgers"], "whole ledger")
+    size = decimal(plan["bytes"])
+    return f"{entries} of log {plan['log']} ({size}, {offsets}, {whole}{times})"

@@ -1,107 +1,112 @@
-"""The verbs that give places of ledgers to other bookies, as Python calls."""
+"""The commands that give places of ledgers to other bookies."""
 
-from collections.abc import Collection
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Sequence
+from typing import Annotated, Any
 
-from bkspark.admin import lease
 from bkspark.admin.balancing import run as balancing
 from bkspark.admin.draining import run as decommissioning
-from bkspark.admin.maintenance import Progress, Report, Tell
+from bkspark.admin.maintenance import Facts, Left, Report
 from bkspark.cluster import arguments
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.protocol.upkeep.balancing import THRESHOLD
-from bkspark.verbs.running import rate_of, runner_of
+from bkspark.quantities import plural
+from bkspark.verbs.declaring import Option, Run, Table, verb
+from bkspark.verbs.options import Rate
+from bkspark.verbs.tables import LEVELS, MOVED, STEPS
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-def decommission(
-    metadata_uri: str = "",
-    *,
-    bookies: Collection[str],
-    force: bool = False,
-    dry_run: bool = False,
-    password: str = "",
-    password_file: str = "",
-    password_env: str = "",
-    max_bytes_per_second: float | None = None,
-    spark: "SparkSession | None" = None,
-    tell: Tell | None = None,
-    progress: Progress = lambda _done, _total: None,
-) -> Report:
-    """Empty bookies and remove them from the cluster, for ever; beside all that goes on.
-
-    Args:
-        bookies: their ids; one that was removed before is left alone.
-        force: removes them though ledgers stand in the way, where others have all of these.
-        The rest is that of all verbs: ``bkspark.verbs``.
-
-    Raises:
-        InvalidRequestError: no bookie is named, or one that there never was.
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
-    """
-    wanted = decommissioning.Wanted(
-        bookies,
-        Password(file=password_file, env=password_env, literal=password),
-        rate_of(max_bytes_per_second),
-        force,
-    )
-    with Cluster(arguments.metadata_uri(metadata_uri)) as cluster:
-        return decommissioning.decommission(
-            cluster,
-            wanted,
-            dry_run=dry_run,
-            run=runner_of(spark, "decommission"),
-            tell=tell,
-            progress=progress,
-        )
+_SHOWN_MAX = 5
 
 
+def _fraction(name: str, given: float) -> Any:
+    hint = "give a fraction of the mean, for example 0.1"
+    arguments.require_number(name, given, hint=hint)
+    return given
+
+
+@verb(
+    "places",
+    Table("moved", MOVED),
+    plans=(Table("bookies", LEVELS), Table("steps", MOVED)),
+    has_lease=True,
+)
 def rebalance(
-    metadata_uri: str = "",
+    cluster: Cluster,
+    run: Run,
     *,
-    threshold: float = THRESHOLD,
-    dry_run: bool = False,
-    password: str = "",
-    password_file: str = "",
-    password_env: str = "",
-    max_bytes_per_second: float | None = None,
-    no_lease: bool = False,
-    spark: "SparkSession | None" = None,
-    tell: Tell | None = None,
-    progress: Progress = lambda _done, _total: None,
+    threshold: Annotated[
+        float, Option("So far a bookie may be from the mean.", "FRACTION", check=_fraction)
+    ] = THRESHOLD,
+    max_bytes_per_second: Rate = None,
+    password: Password,
 ) -> Report:
-    """Move copies of closed ledgers from bookies that have more than others to those with less.
+    """Even out how much is on each bookie, after some were added.
 
-    Args:
-        threshold: how far a bookie may be from the mean, as a fraction of it.
-        password, password_file, password_env: of ledgers that have one; others stay where they are.
-        The rest is that of all verbs: ``bkspark.verbs``.
+    Copies of closed ledgers move, the fullest bookie's first, until none is farther from the mean
+    than the threshold, or nothing helps. Reckoned are bytes of ledgers as bookies report them, by
+    the size of the disk where all are known. Exit status 1 if something is left.
 
     Raises:
         InvalidRequestError: a number is out of range.
         OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
     """
-    arguments.require_number(
-        "threshold", threshold, hint="give a fraction of the mean, for example 0.1"
-    )
-    wanted = balancing.Wanted(
-        threshold,
-        Password(file=password_file, env=password_env, literal=password),
-        rate_of(max_bytes_per_second),
-    )
-    with Cluster(arguments.metadata_uri(metadata_uri)) as cluster:
-        work = partial(
-            balancing.rebalance,
-            cluster,
-            wanted,
-            dry_run=dry_run,
-            run=runner_of(spark, "rebalance"),
-            tell=tell,
-            progress=progress,
-        )
-        is_wanted = not (no_lease or dry_run)
-        return lease.alone(cluster, balancing.VERB, work, is_wanted=is_wanted, tell=tell)
+    wanted = balancing.Wanted(threshold, password, max_bytes_per_second)
+    return balancing.rebalance(cluster, wanted, **run.how)
+
+
+def _in_the_way(plan: Facts) -> Iterator[str]:
+    for left in plan["blocked"]:
+        yield f"in the way: {left['subject']}: {left['reason']} ({left['hint']})"
+
+
+@verb(
+    "places",
+    Table("moved", STEPS),
+    plans=(Table("steps", STEPS),),
+    notes=_in_the_way,
+    group="bookie",
+    destroys="bookies are removed for ever",
+)
+def decommission(
+    cluster: Cluster,
+    run: Run,
+    *,
+    bookies: Annotated[Collection[str], Option("Which bookies.", "ID...", "")],
+    force: Annotated[
+        bool, Option("Though ledgers stand in the way, where others have them.")
+    ] = False,
+    max_bytes_per_second: Rate = None,
+    password: Password,
+) -> Report:
+    """Empty bookies, and remove them from the cluster.
+
+    Nothing new is placed on them, what they have of closed ledgers goes to others, and those that
+    no ledger names any more are removed, for ever. What stands in the way is named, and the same
+    command goes on later; `bkspark bookie readonly ID --off` takes it back before the end. Exit
+    status 1 if something is left.
+
+    Raises:
+        InvalidRequestError: no bookie is named, or one that there never was.
+        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+    """
+
+    def work(*, force: bool, **how: Any) -> Report:
+        wanted = decommissioning.Wanted(bookies, password, max_bytes_per_second, force)
+        return decommissioning.decommission(cluster, wanted, **(run.how | how))
+
+    if run.ask is None or run.dry_run:
+        return work(force=force)
+    plan = work(force=False, dry_run=True).plan
+    names, places = ", ".join(plan["bookies"]), plural(plan["places"], "place")
+    if names:
+        run.ask(f"Give {places} of {names} to others, and remove them for ever?")
+    report = work(force=False)
+    if not (report.left and force):
+        return report
+    run.ask(f"Remove {names} all the same, though this is left: {_named(report.left)}?")
+    return work(force=True)
+
+
+def _named(left: Sequence[Left]) -> str:
+    more = f" and {len(left) - _SHOWN_MAX:,} more" if len(left) > _SHOWN_MAX else ""
+    return ", ".join(item.subject for item in left[:_SHOWN_MAX]) + more

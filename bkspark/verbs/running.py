@@ -1,31 +1,22 @@
-"""What all verbs make of their options."""
+"""What runs the tasks of a command."""
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from bkspark.cluster import arguments
 from bkspark.ledger.recovery.running import Runner
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def ids_of(ledgers: Iterable[int]) -> list[int]:
-    return [arguments.whole_number("a ledger id", number) for number in ledgers]
-
-
-def rate_of(bytes_per_second: float | None) -> float | None:
-    if bytes_per_second is not None:
-        arguments.require_number(
-            "max_bytes_per_second", bytes_per_second, hint="give bytes, for example 50000000"
-        )
-    return bytes_per_second
-
-
 def runner_of(spark: "SparkSession | None", verb: str) -> Runner | None:
+    """Tasks of ``spark``; None for threads of this process.
+
+    Raises:
+        InvalidRequestError: the driver of ``spark`` is elsewhere.
+    """
     if spark is None:
         return None
-    # Imported here: who runs without a session need not have Spark.
+    # Imported here: a caller without a session need not have Spark.
     from bkspark.spark.actions import SparkRunner
     from bkspark.spark.connect import require_own_driver
 

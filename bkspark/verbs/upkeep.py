@@ -1,256 +1,175 @@
-"""The verbs that a schedule runs, as Python calls."""
+"""The commands that a schedule runs."""
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 from bkspark.admin import lease
 from bkspark.admin.auditing import run as auditing
 from bkspark.admin.collecting import run as collecting
-from bkspark.admin.maintenance import Progress, Report, Tell
+from bkspark.admin.maintenance import Facts, Report
 from bkspark.admin.recovering import run as recovering
 from bkspark.admin.recovering.plan import OPEN_GRACE_SECONDS
 from bkspark.admin.repairing import run as repairing
 from bkspark.admin.repairing.recovering_first import recover_and_repair
 from bkspark.admin.scrubbing import run as scrubbing
-from bkspark.admin.scrubbing.findings import VERB as SCRUB
 from bkspark.admin.scrubbing.plan import Wanted
 from bkspark.admin.survey import Survey
-from bkspark.cluster import arguments
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
-from bkspark.verbs.running import ids_of, rate_of, runner_of
+from bkspark.quantities import plural
+from bkspark.verbs import options
+from bkspark.verbs.declaring import Option, Run, Table, no_progress, verb
+from bkspark.verbs.options import Ledgers, Logs, OpenGrace, Rate, time_option
+from bkspark.verbs.tables import COPIES, DAMAGE, FREED, RECOVERED, STEPS
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
+@verb("ledgers", Table("copies", COPIES))
+def audit(cluster: Survey, run: Run, *, logs: Logs = (), ledgers: Ledgers = ()) -> Report:
+    """Missing copies, and ledgers that wait for recovery.
 
-def audit(
-    metadata_uri: str = "",
-    *,
-    logs: Collection[str] = (),
-    ledgers: Collection[int] = (),
-    dry_run: bool = False,
-    spark: "SparkSession | None" = None,
-    tell: Tell | None = None,
-    progress: Progress = lambda _done, _total: None,
-) -> Report:
-    """Which copies are missing, and which ledgers wait for recovery and for what.
-
-    Reads records and looks at files, and no rows: what is in them is not checked.
-
-    Args:
-        logs, ledgers: looks at these only.
-        The rest is that of all verbs: ``bkspark.verbs``.
+    Says which, on which bookies, and why. Reads records and looks at files, and no rows. Exit
+    status 1 if something is not well.
 
     Raises:
         NoSuchLedgerError: there is no such log or ledger.
         OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
     """
-    with Survey(arguments.metadata_uri(metadata_uri)) as cluster:
-        return auditing.audit(
-            cluster,
-            logs=logs,
-            ledgers=ids_of(ledgers),
-            dry_run=dry_run,
-            run=runner_of(spark, "audit"),
-            tell=tell,
-            progress=progress,
-        )
+    return auditing.audit(cluster, logs=logs, ledgers=ledgers, **run.how)
 
 
+@verb("ledgers", Table("ledgers", FREED), has_lease=True)
 def collect(
-    metadata_uri: str = "",
+    cluster: Cluster,
+    run: Run,
     *,
-    abandoned_after: float = collecting.ABANDONED_AFTER_SECONDS,
-    dry_run: bool = False,
-    no_lease: bool = False,
-    spark: "SparkSession | None" = None,
-    tell: Tell | None = None,
-    progress: Progress = lambda _done, _total: None,
+    abandoned_after: Annotated[
+        float,
+        time_option(
+            "Time before an unfinished write counts as abandoned; a longer write fails at commit."
+        ),
+    ] = collecting.ABANDONED_AFTER_SECONDS,
 ) -> Report:
-    """Free what deleted ledgers, truncations, overwrites and aborted writes have left on bookies.
+    """Free the space of what was deleted, and of what nobody wants.
 
-    And killed drivers: ledgers that were made for a log, and that the log does not name.
-
-    Args:
-        abandoned_after: seconds before an unfinished write counts as abandoned; a longer write
-            fails at commit.
-        dry_run: only plans, which looks at what is there and changes nothing.
-        The rest is that of all verbs: ``bkspark.verbs``.
+    Of deleted ledgers and logs, of what retention, truncation and overwriting let go of, of
+    writes that were aborted or killed, and of closed ledgers where they have no place any more, or
+    no record names a file. Can be killed at any point and run again, beside anything
+    else. A bookie that is away is owed it until it is back. Exit status 1 if something is left.
 
     Raises:
         OutcomeUnknownError: the metadata store, or Spark, gave no sure answer; run it again.
     """
-    seconds = arguments.duration(
-        "abandoned_after", abandoned_after, hint="give seconds, 0 for none", may_be_0=True
-    )
-    with Cluster(arguments.metadata_uri(metadata_uri)) as cluster:
-        work = partial(
-            collecting.collect,
-            cluster,
-            abandoned_after=seconds,
-            dry_run=dry_run,
-            run=runner_of(spark, "collect"),
-            tell=tell,
-            progress=progress,
-        )
-        is_wanted = not (no_lease or dry_run)
-        return lease.alone(cluster, collecting.VERB, work, is_wanted=is_wanted, tell=tell)
+    return collecting.collect(cluster, abandoned_after=abandoned_after, **run.how)
 
 
+def _recovered_first(plan: Facts) -> list[str]:
+    count = plan.get("recover", {}).get("ledgers", 0)
+    return [f"repair: {plural(count, 'ledger')} would be recovered first"] if count else []
+
+
+@verb(
+    "copies",
+    Table("repaired", STEPS),
+    plans=(Table("steps", STEPS),),
+    notes=_recovered_first,
+    has_lease=True,
+    can_watch=True,
+)
 def repair(
-    metadata_uri: str = "",
+    cluster: Survey,
+    run: Run,
     *,
-    logs: Collection[str] = (),
-    ledgers: Collection[int] = (),
-    dry_run: bool = False,
-    open_grace: float = OPEN_GRACE_SECONDS,
-    lost_after: float | None = None,
-    password: str = "",
-    password_file: str = "",
-    password_env: str = "",
-    max_bytes_per_second: float | None = None,
-    no_lease: bool = False,
-    spark: "SparkSession | None" = None,
-    tell: Tell | None = None,
-    progress: Progress = lambda _done, _total: None,
+    logs: Logs = (),
+    ledgers: Ledgers = (),
+    open_grace: OpenGrace = OPEN_GRACE_SECONDS,
+    lost_after: Annotated[
+        float | None,
+        time_option("Replace also bookies that are silent for so long.", options.some_seconds),
+    ] = None,
+    max_bytes_per_second: Rate = None,
+    password: Password,
 ) -> Report:
-    """Make the copies that are missing of closed ledgers, the worst first.
+    """Make missing copies of closed ledgers again, the worst first.
 
-    A repair of all first recovers what has lost its writer, as ``recover`` does.
-
-    Args:
-        logs, ledgers: repairs these only, and recovers none.
-        open_grace: as ``recover`` has it.
-        lost_after: seconds after which a bookie that stays silent is replaced too, where all that
-            it should have is found elsewhere; None for never.
-        The rest is that of all verbs: ``bkspark.verbs``.
+    On the same bookie where it answers, else on another one, which takes its place. A repair of
+    all closes first what has lost its writer, as `recover --all` does. With --watch it goes on
+    until it is stopped, one line a round. Exit status 1 if something is left; it says what and why.
 
     Raises:
         NoSuchLedgerError: there is no such log or ledger.
         CorruptDataError: a bookie's record cannot be read.
         OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
     """
-    grace = arguments.duration("open_grace", open_grace, hint="give seconds", may_be_0=True)
-    password_ = Password(file=password_file, env=password_env, literal=password)
-    rate = rate_of(max_bytes_per_second)
-    wanted = repairing.Wanted(logs, ids_of(ledgers), password_, rate, lost_after)
-    how: dict[str, Any] = {"dry_run": dry_run, "run": runner_of(spark, "repair"), "tell": tell}
-    uri = arguments.metadata_uri(metadata_uri)
-    with Cluster(uri) as cluster, Survey(uri) as survey:
-        work = partial(repairing.repair, cluster, survey, wanted, progress=progress, **how)
+    wanted = repairing.Wanted(logs, ledgers, password, max_bytes_per_second, lost_after)
+    with Cluster(cluster.uri) as strict:
+        work = partial(repairing.repair, strict, cluster, wanted, **run.how)
         if not wanted.is_of_all:
             return work()
-        gone = recovering.Wanted(open_grace=grace, password=wanted.password)
-        first = _recovery(survey, gone, spark, **how)
-        is_wanted = not (no_lease or dry_run)
-        recover = partial(lease.alone, cluster, recovering.VERB, first, is_wanted=is_wanted)
-        both = partial(recover_and_repair, recover, work)
-        return lease.alone(cluster, repairing.VERB, both, is_wanted=is_wanted, tell=tell)
+        gone = recovering.Wanted(open_grace=open_grace, password=password)
+        first = _recovery(cluster, gone, replace(run, progress=no_progress))
+        recover = partial(lease.alone, cluster, recovering.VERB, first, is_wanted=run.takes_lease)
+        return recover_and_repair(recover, work)
 
 
+@verb("ledgers", Table("damage", DAMAGE), has_lease=True)
 def scrub(
-    metadata_uri: str = "",
+    cluster: Survey,
+    run: Run,
     *,
-    logs: Collection[str] = (),
-    ledgers: Collection[int] = (),
-    sample: float = 1.0,
-    dry_run: bool = False,
-    password: str = "",
-    password_file: str = "",
-    password_env: str = "",
-    max_bytes_per_second: float | None = None,
-    no_lease: bool = False,
-    spark: "SparkSession | None" = None,
-    tell: Tell | None = None,
-    progress: Progress = lambda _done, _total: None,
+    logs: Logs = (),
+    ledgers: Ledgers = (),
+    sample: Annotated[float, Option("So much of the files, drawn by chance.", "FRACTION")] = 1.0,
+    max_bytes_per_second: Rate = None,
+    password: Password,
 ) -> Report:
-    """Read every copy and check every byte; what is damaged is marked, and an audit counts it.
+    """Read every copy and check every byte.
 
-    Args:
-        logs, ledgers: reads these only.
-        sample: so much of the files is read, drawn by chance.
-        password, password_file, password_env: of ledgers that have one. Without it what needs
-            none is checked of them.
-        The rest is that of all verbs: ``bkspark.verbs``.
+    What is damaged is named and marked: an audit counts it as missing until it was made again.
+    Without a ledger's password only what needs none is checked of it. Exit status 1 if something
+    is damaged or could not be read.
 
     Raises:
         InvalidRequestError: a number is out of range, or the password cannot be read.
         NoSuchLedgerError: there is no such log or ledger.
         OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
     """
-    password_ = Password(file=password_file, env=password_env, literal=password)
-    wanted = Wanted(password_, sample, max_bytes_per_second)
-    with Survey(arguments.metadata_uri(metadata_uri)) as cluster:
-        work = partial(
-            scrubbing.scrub,
-            cluster,
-            wanted,
-            logs=logs,
-            ledgers=ids_of(ledgers),
-            dry_run=dry_run,
-            run=runner_of(spark, "scrub"),
-            tell=tell,
-            progress=progress,
-        )
-        is_wanted = not (logs or ledgers or no_lease or dry_run)
-        return lease.alone(cluster, SCRUB, work, is_wanted=is_wanted, tell=tell)
+    wanted = Wanted(password, sample, max_bytes_per_second)
+    return scrubbing.scrub(cluster, wanted, logs=logs, ledgers=ledgers, **run.how)
 
 
+@verb("ledgers", Table("recovered", RECOVERED), all_of="ledgers", has_lease=True)
 def recover(
-    metadata_uri: str = "",
+    cluster: Survey,
+    run: Run,
     *,
-    ledgers: Collection[int] = (),
-    open_grace: float = OPEN_GRACE_SECONDS,
-    dry_run: bool = False,
-    password: str = "",
-    password_file: str = "",
-    password_env: str = "",
-    no_lease: bool = False,
-    spark: "SparkSession | None" = None,
-    tell: Tell | None = None,
-    progress: Progress = lambda _done, _total: None,
+    ledgers: Annotated[
+        Collection[int], Option("These, whoever writes to them.", "[ID]...", "", check=options.ids)
+    ] = (),
+    open_grace: OpenGrace = OPEN_GRACE_SECONDS,
+    password: Password,
 ) -> Report:
-    """Close every ledger whose writer is gone, without losing an acknowledged entry.
+    """Close many ledgers in one run.
 
-    Args:
-        ledgers: these, whoever may write to them; all whose writers are gone if none is named.
-        open_grace: the writer of an open ledger is taken for gone once the ledger was seen
-            unchanged for so many seconds, by this verb; the first time it is only remembered.
-        dry_run: only plans, and remembers nothing.
-        password, password_file, password_env: of ledgers that have one; those with others are left.
-        The rest is that of all verbs: ``bkspark.verbs``.
+    No acknowledged entry is lost. With --all those that wait for a recovery, and open ones that
+    were seen unchanged for --open-grace; what is seen is remembered from run to run. What cannot
+    be decided yet is left with the reason, and holds up no other. Exit status 1 if something is.
+    The ledger that an unbounded log goes on in is OPEN again then; --all leaves it alone if
+    nothing was written since it was the last time.
 
     Raises:
         InvalidRequestError: a number is out of range.
         NoSuchLedgerError: there is no such ledger.
         OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
     """
-    grace = arguments.duration("open_grace", open_grace, hint="give seconds", may_be_0=True)
-    wanted = recovering.Wanted(
-        ids_of(ledgers),
-        grace,
-        Password(file=password_file, env=password_env, literal=password),
-    )
-    run = runner_of(spark, "recover")
-    with Survey(arguments.metadata_uri(metadata_uri)) as cluster:
-        work = _recovery(
-            cluster, wanted, spark, dry_run=dry_run, run=run, tell=tell, progress=progress
-        )
-        is_wanted = not (ledgers or no_lease or dry_run)
-        return lease.alone(cluster, recovering.VERB, work, is_wanted=is_wanted, tell=tell)
+    return _recovery(cluster, recovering.Wanted(ledgers, open_grace, password), run)()
 
 
-def _recovery(
-    cluster: Survey,
-    wanted: recovering.Wanted,
-    spark: "SparkSession | None",
-    **options: Any,
-) -> Callable[[], Report]:
-    side_by_side: recovering.SideBySide | None = None
-    if spark is not None:
+def _recovery(cluster: Survey, wanted: recovering.Wanted, run: Run) -> Callable[[], Report]:
+    how: dict[str, Any] = {**run.how, "recover": None}
+    if run.spark is not None:
         from bkspark.spark.actions import recover_ledgers
 
-        side_by_side = partial(recover_ledgers, spark.sparkContext)
-    return partial(recovering.recover_many, cluster, wanted, recover=side_by_side, **options)
+        how["recover"] = partial(recover_ledgers, run.spark.sparkContext)
+    return partial(recovering.recover_many, cluster, wanted, **how)

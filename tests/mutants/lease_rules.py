@@ -85,9 +85,9 @@ MUTANTS = (
     ),
     Mutant(
         "a repair of named ledgers waits for one of all",
-        "upkeep.repair",
-        "        if not wanted.is_of_all:\n",
-        "        if False:\n",
+        "Verb.run",
+        "        is_narrow = any(values.get(name) for name in _NARROWING)\n",
+        "        is_narrow = False\n",
         (NAMED,),
     ),
 )

@@ -47,15 +47,15 @@ MUTANTS = (
     Mutant(
         "a repair recovers nothing first",
         "upkeep.repair",
-        "        both = partial(recover_and_repair, recover, work)\n",
-        "        both = work\n",
+        "        return recover_and_repair(recover, work)\n",
+        "        return work()\n",
         (FIRST,),
     ),
     Mutant(
         "a repair takes the writers of open ledgers for gone",
         "upkeep.repair",
-        "recovering.Wanted(open_grace=grace, password=wanted.password)",
-        "recovering.Wanted(open_grace=0, password=wanted.password)",
+        "recovering.Wanted(open_grace=open_grace, password=password)",
+        "recovering.Wanted(open_grace=0, password=password)",
         (FIRST,),
     ),
 )

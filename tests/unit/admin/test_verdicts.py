@@ -13,7 +13,7 @@ from bkspark.admin.auditing.findings import Findings, OrphanKind, Short, Waiting
 from bkspark.admin.auditing.plan import plan_of_all
 from bkspark.admin.auditing.words import in_words
 from bkspark.admin.maintenance import Left, Report
-from bkspark.cli.maintenance import outcome
+from bkspark.cli.reports import outcome
 from bkspark.protocol.ledger.metadata import Member
 
 PACKAGE = Path(bkspark.__file__).parent

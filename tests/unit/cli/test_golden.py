@@ -113,18 +113,20 @@ def _option(text):
 
 def job_options(name):
     """The options that a job has, as its help shows them."""
+    words = [["--help"], *([["--ledger", "0", "--help"]] if name == "recover" else [])]
     path = JOBS / f"{name.split()[-1]}.py"
-    words = [name.split()[-1], "--help"] if name.startswith("bookie ") else ["--help"]
-    if name.startswith("bookie ") and not path.exists():
-        path = JOBS / "bookie.py"
-    else:
-        words = ["--help"]
+    if not path.exists():
+        path, words = JOBS / "bookie.py", [[name.split()[-1], "--help"]]
     spec = importlib.util.spec_from_file_location("job_x", path)
     job = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(job)
-    with redirect_stdout(io.StringIO()) as shown, suppress(SystemExit):
-        job.main(words)
-    return sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", shown.getvalue())) - {"--help"})
+    with redirect_stdout(io.StringIO()) as shown:
+        for call in words:
+            with suppress(SystemExit):
+                job.main(call)
+    options = "".join(re.findall(r"(?is)\noptions:\n(.*?)(?:\n\n|\Z)", shown.getvalue()))
+    listed = re.findall(r"^ +(?:-\w, )?(--[a-z][a-z-]+)", options, re.MULTILINE)
+    return sorted(set(listed) - {"--help"})
 
 
 def python_options(name):
@@ -133,6 +135,10 @@ def python_options(name):
     if name.startswith("bookie ") and not hasattr(place, name.split()[-1]):
         place = bkspark.admin.bookies
     found = inspect.signature(getattr(place, name.split()[-1])).parameters.values()
+    by_keyword = sorted(
+        (one for one in found if one.kind is one.KEYWORD_ONLY), key=lambda p: p.name
+    )
+    found = [*(one for one in found if one not in by_keyword), *by_keyword]
     return [
         f"{one.kind.name} {one.name}"
         + ("" if one.default is one.empty or callable(one.default) else f"={one.default!r}")

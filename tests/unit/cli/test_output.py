@@ -6,7 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from bkspark.cli.output import Column, json_line, note, plain, plural, print_table
+from bkspark.cli.output import Column, json_line, note, plain, print_table
+from bkspark.quantities import plural
 
 
 @pytest.mark.parametrize(

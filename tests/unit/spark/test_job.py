@@ -2,6 +2,7 @@
 
 import runpy
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 
@@ -58,33 +59,24 @@ def test_where_spark_has_turned_stderr_away_it_is_turned_back(
     assert (real.getvalue(), *capsys.readouterr()) == ("bkspark: bad\n", "", "")
 
 
-@pytest.mark.parametrize("around", ["", "file:///a"])
-def test_the_environment_names_the_cluster_where_the_call_does_not(
-    around: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("BKSPARK_METADATA_URI", around)
-    assert job.parser_of("x").parse_args(["--metadata", "file:///b"]).metadata == "file:///b"
-    if around:
-        assert job.parser_of("x").parse_args([]).metadata == around
-        return
-    with pytest.raises(SystemExit, match="2"):
-        job.parser_of("x").parse_args([])
-    assert "--metadata" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", sorted(path.name for path in JOBS.glob("*.py")))
-def test_every_job_takes_the_cluster_from_the_environment(
+@pytest.mark.parametrize("name", ["append", "audit", "bookie", "recover", "retain"])
+def test_a_job_takes_the_cluster_from_the_environment(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A call that lacks something else: the metadata store is not among what is lacking."""
+    """A call that lacks something else: the cluster is not among what is lacking."""
     monkeypatch.setenv("BKSPARK_METADATA_URI", "file:///there/is/nothing")
-    found = runpy.run_path(str(JOBS / name))
-    with pytest.raises(SystemExit):
-        found["main"](["--no-such-option"])
+    found = runpy.run_path(str(JOBS / f"{name}.py"))
+    with suppress(SystemExit):
+        assert found["main"](["--no-such-option"]) == 2
     assert "--metadata" not in capsys.readouterr().err.partition("error:")[2]
 
 
-def test_jobs_take_sizes_and_times_with_units() -> None:
-    parser = job.parser_of("x", job.RATE, job.OPEN_GRACE)
-    given = parser.parse_args(["--metadata", "x", job.RATE, "50MB", job.OPEN_GRACE, "1h"])
-    assert (given.max_bytes_per_second, given.open_grace) == (50 * 2**20, 3600)
+@pytest.mark.parametrize("around", ["", "file:///there/is/nothing"])
+def test_a_declared_job_says_which_cluster_is_missing(
+    around: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BKSPARK_METADATA_URI", around)
+    assert runpy.run_path(str(JOBS / "retain.py"))["main"](["wal", "--dry-run"]) == 2
+    said = capsys.readouterr().err
+    assert ("no cluster is named" in said) is (not around)
+    assert "file:///there/is/nothing" in said or not around

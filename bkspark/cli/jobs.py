@@ -1,0 +1,107 @@
+"""Jobs for spark-submit, made of the declarations of maintenance commands (``bkspark.verbs``)."""
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Annotated
+
+import typer
+
+import bkspark
+from bkspark.cli import failures, watching
+from bkspark.cli.commands import NEVER_ASKS, Given, spark_session, typed, values_of, yes
+from bkspark.cli.output import note
+from bkspark.cli.program import invoke
+from bkspark.cli.rows import PasswordEnvOption, PasswordFileOption
+from bkspark.cluster.arguments import METADATA_URI_VARIABLE
+from bkspark.errors import InvalidRequestError
+from bkspark.spark.job import run_job
+from bkspark.verbs.declaring import VERBS, Option, Parameter, Verb
+
+Job = Callable[[Sequence[str]], int]
+
+_EPILOG = (
+    "Prints one JSON line: the report, with its plan, what was done, what is left and why, and "
+    "counters. It can be killed at any point and run again. Exit status: 0 nothing is left, 1 "
+    "something is left, 2 the call has to be changed."
+)
+_WHERE = f"Which cluster; {METADATA_URI_VARIABLE} if it is not given."
+_METADATA = Parameter("metadata", str, "", Option(_WHERE, "URI"))
+_ONE_HINT = "With --ledger ID it recovers one ledger, and takes --accept-loss and --seal."
+
+
+def job_of(name: str) -> Job:
+    """The job of a declared command: gets the words of its call, and returns its exit status."""
+    verb = VERBS[name]
+    agree = f"{verb.destroys[:1].upper()}{verb.destroys[1:]}, without a question."
+    command = typed(verb, partial(_run, verb), _METADATA, yes(verb, agree))
+    return partial(run_job, partial(_invoked, name, command), tell=note)
+
+
+def _invoked(name: str, command: Callable[..., None], words: Sequence[str]) -> int:
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    epilog = f"{_EPILOG} {_ONE_HINT}" if name == "recover" else _EPILOG
+    app.command(name, epilog=epilog)(command)
+    try:
+        return invoke(app, f"{name}.py", watching.spelled_out(words))
+    except Exception as error:
+        if not failures.is_usage(error):
+            raise
+        return failures.report(error, as_json=False)
+
+
+def recover_job(words: Sequence[str]) -> int:
+    """The job of ``recover``; with ``--ledger`` that of one ledger, step by step."""
+    if any(word.partition("=")[0] == "--ledger" for word in words):
+        return run_job(partial(_invoked, "recover", _recover_one), words, note)
+    return job_of("recover")(words)
+
+
+def _recover_one(
+    ledger: Annotated[int, typer.Option(metavar="ID", help="Which ledger.")],
+    metadata: Annotated[str, typer.Option(metavar="URI", help=_WHERE)] = "",
+    accept_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-loss",
+            help="Close it though entries are lost, if nothing can bring them back.",
+        ),
+    ] = False,
+    seal: Annotated[
+        bool, typer.Option("--seal", help="Close also the one that an unbounded log goes on in.")
+    ] = False,
+    password_file: PasswordFileOption = "",
+    password_env: PasswordEnvOption = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help=NEVER_ASKS)] = False,
+) -> None:
+    """Recover a ledger: fence its writer and close it, without losing an acknowledged entry."""
+    del yes
+    done = bkspark.recover_ledger(
+        spark_session(VERBS["recover"]),
+        metadata,
+        ledger,
+        password_file=password_file,
+        password_env=password_env,
+        tell=note,
+        accepts_loss=accept_loss,
+        seal=seal,
+    )
+    print(json.dumps(done.facts))
+
+
+def _run(verb: Verb, _context: typer.Context, given: Given) -> None:
+    uri, answer, seconds = (given.pop(name, None) for name in ("metadata", "yes", "watch"))
+    values = values_of(verb, given)
+    if verb.destroys and not (answer or values["dry_run"]):
+        raise InvalidRequestError(
+            f"{verb.destroys}: give --yes", hint="or --dry-run to see what would be done"
+        )
+    if verb.unit:
+        values |= {"tell": note, "spark": spark_session(verb)}
+    once = partial(verb.run, uri, values)
+    if seconds is not None:
+        how = {"as_json": True, "dry_run": values["dry_run"]}
+        raise typer.Exit(watching.watch(once, seconds, note, **how))
+    report = once()
+    print(json.dumps(report.document))
+    raise typer.Exit(report.exit_status)

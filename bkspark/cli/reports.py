@@ -1,0 +1,53 @@
+"""The reports of maintenance commands, as JSON or for people."""
+
+import sys
+from collections.abc import Sequence
+
+from bkspark.admin.maintenance import Facts, Report
+from bkspark.cli.output import Column, note, print_json, print_pairs, print_table
+from bkspark.quantities import plural
+from bkspark.verbs.declaring import Table, Verb
+
+_LEFT_MAX = 5
+
+
+def show(verb: Verb, report: Report, *, as_json: bool, is_planned: bool) -> None:
+    """The whole report as JSON; for people its table, and what is left in a few lines."""
+    if as_json:
+        print_json(verb.document(report) if verb.document is not None else report.document)
+    elif verb.said is not None:
+        note(verb.said(report))
+    elif is_planned and verb.plans:
+        for table in verb.plans:
+            _print(table, report.plan[table.name])
+        for line in verb.notes(report.plan):
+            note(line)
+    elif not report.done:
+        print_pairs(report.plan)
+        for left in report.left:  # why it was not begun
+            note(f"{left.subject}: {left.reason}; {left.hint}")
+    else:
+        _show_done(verb, report)
+
+
+def _show_done(verb: Verb, report: Report) -> None:
+    if verb.table is not None:
+        rows = report.details[verb.table.name]
+        if rows or not sys.stdout.isatty():
+            _print(verb.table, rows)
+    for left in report.left[:_LEFT_MAX]:
+        hint = f" ({left.hint})" if left.hint and verb.destroys else ""
+        note(f"{left.subject}: {left.reason}{hint}")
+    if len(report.left) > _LEFT_MAX:
+        note(f"and {len(report.left) - _LEFT_MAX:,} more; --json lists them all")
+    note(outcome(report))
+
+
+def outcome(report: Report) -> str:
+    """What was done and found, in a line for people."""
+    done = ", ".join(plural(count, what.removesuffix("s")) for what, count in report.done.items())
+    return f"{report.verb}: {done}: {report.verdict}"
+
+
+def _print(table: Table, rows: Sequence[Facts]) -> None:
+    print_table(rows, [Column(title, get) for title, get in table.columns.items()])
