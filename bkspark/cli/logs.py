@@ -34,6 +34,7 @@ from bkspark.log.reading.log_view import look_at
 from bkspark.log.reading.ordered_read import read_view_in_order
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
 from bkspark.protocol.log.settings import LogSettings
+from bkspark.quantities import plural
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The log's name.")]
 EnsembleSizeOption = Annotated[int, typer.Option(help="Bookies of a ledger.")]

@@ -13,14 +13,15 @@ _LEFT_MAX = 5
 
 def show(verb: Verb, report: Report, *, as_json: bool, is_planned: bool) -> None:
     """The whole report as JSON; for people its table, and what is left in a few lines."""
+    shown = verb.shown
     if as_json:
-        print_json(verb.document(report) if verb.document is not None else report.document)
-    elif verb.said is not None:
-        note(verb.said(report))
-    elif is_planned and verb.plans:
-        for table in verb.plans:
+        print_json(report.document if shown.document is None else shown.document(report))
+    elif shown.said is not None:
+        note(shown.said(report))
+    elif is_planned and shown.plans:
+        for table in shown.plans:
             _print(table, report.plan[table.name])
-        for line in verb.notes(report.plan):
+        for line in shown.notes(report.plan):
             note(line)
     elif not report.done:
         print_pairs(report.plan)
@@ -31,10 +32,10 @@ def show(verb: Verb, report: Report, *, as_json: bool, is_planned: bool) -> None
 
 
 def _show_done(verb: Verb, report: Report) -> None:
-    if verb.table is not None:
-        rows = report.details[verb.table.name]
+    if verb.shown.table is not None:
+        rows = report.details[verb.shown.table.name]
         if rows or not sys.stdout.isatty():
-            _print(verb.table, rows)
+            _print(verb.shown.table, rows)
     for left in report.left[:_LEFT_MAX]:
         hint = f" ({left.hint})" if left.hint and verb.destroys else ""
         note(f"{left.subject}: {left.reason}{hint}")

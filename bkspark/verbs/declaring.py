@@ -82,6 +82,25 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """What a shell shows of a report.
+
+    Attributes:
+        table: the rows of the report that people see.
+        plans: the tables of its plan that people see; the facts if there is none.
+        notes: lines about its plan for people.
+        said: what was or would be done, in a line for people that replaces all this.
+        document: what is shown as JSON; None for the report.
+    """
+
+    table: Table | None = None
+    plans: tuple[Table, ...] = ()
+    notes: Callable[[Facts], Iterable[str]] = lambda _plan: ()
+    said: Callable[[Report], str] | None = None
+    document: Callable[[Report], Facts] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """How a command runs.
 
@@ -132,11 +151,7 @@ class Verb:
     Attributes:
         opens: how it opens the cluster.
         unit: what its progress counts; empty for a command that runs no tasks.
-        table: the rows of its report that people see.
-        plans: the tables of its plan that people see; the facts if there is none.
-        notes: lines about its plan for people.
-        said: what it did or would do, in a line for people; None for what its report counts.
-        document: what a shell shows as JSON; None for the report.
+        shown: what a shell shows of its report.
         group: the group of commands that has it on a shell.
         destroys: what it destroys for ever; empty for one that never asks.
         all_of: the parameter that may be empty on a shell only if ``--all`` is given.
@@ -148,11 +163,7 @@ class Verb:
     opens: type[Cluster]
     parameters: tuple[Parameter, ...]
     unit: str
-    table: Table | None
-    plans: tuple[Table, ...]
-    notes: Callable[[Facts], Iterable[str]]
-    said: Callable[[Report], str] | None
-    document: Callable[[Report], Facts] | None
+    shown: Shown
     group: str
     destroys: str
     all_of: str
@@ -203,13 +214,9 @@ VERBS: dict[str, Verb] = {}
 
 
 def verb(
-    unit: str = "",
-    table: Table | None = None,
+    unit: str,
+    shown: Shown,
     *,
-    plans: tuple[Table, ...] = (),
-    notes: Callable[[Facts], Iterable[str]] = lambda _plan: (),
-    said: Callable[[Report], str] | None = None,
-    document: Callable[[Report], Facts] | None = None,
     group: str = "",
     destroys: str = "",
     all_of: str = "",
@@ -228,7 +235,7 @@ def verb(
         takes_password = any(one.annotation is Password for one in own)
         shared = ("dry_run", *(_SECRET if takes_password else ()), *_OF_TASKS[: 3 * bool(unit)])
         found += [_SHARED[name] for name in (*shared, *(("no_lease",) if has_lease else ()))]
-        facts = (unit, table, plans, notes, said, document, group, destroys, all_of, can_watch)
+        facts = (unit, shown, group, destroys, all_of, can_watch)
         made = Verb(work.__name__, work, cluster.annotation, tuple(found), *facts)
         VERBS[made.name] = made
         return _call_of(made)

@@ -16,12 +16,12 @@ from bkspark.format import layout
 from bkspark.log.truncation import TruncationPlan
 from bkspark.protocol.log.compaction import TARGET_BYTES
 from bkspark.quantities import plural, seconds_of, size_of
-from bkspark.verbs.declaring import Option, Run, Table, verb
+from bkspark.verbs.declaring import Option, Run, Shown, Table, verb
 from bkspark.verbs.options import LogName, Rate
 from bkspark.verbs.tables import COMPACTED
 
 
-@verb("ledgers", Table("compacted", COMPACTED))
+@verb("ledgers", Shown(Table("compacted", COMPACTED)))
 def compact(
     cluster: Cluster,
     run: Run,
@@ -78,8 +78,11 @@ def _retained(report: Report) -> str:
 
 
 @verb(
-    said=_retained,
-    document=lambda report: report.details["logs"][0] if report.done else report.plan,
+    "",
+    Shown(
+        said=_retained,
+        document=lambda report: report.details["logs"][0] if report.done else report.plan,
+    ),
     group="log",
     destroys="entries are deleted for ever",
 )

@@ -11,7 +11,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.protocol.upkeep.balancing import THRESHOLD
 from bkspark.quantities import plural
-from bkspark.verbs.declaring import Option, Run, Table, verb
+from bkspark.verbs.declaring import Option, Run, Shown, Table, verb
 from bkspark.verbs.options import Rate
 from bkspark.verbs.tables import LEVELS, MOVED, STEPS
 
@@ -26,8 +26,7 @@ def _fraction(name: str, given: float) -> Any:
 
 @verb(
     "places",
-    Table("moved", MOVED),
-    plans=(Table("bookies", LEVELS), Table("steps", MOVED)),
+    Shown(Table("moved", MOVED), (Table("bookies", LEVELS), Table("steps", MOVED))),
     has_lease=True,
 )
 def rebalance(
@@ -61,9 +60,7 @@ def _in_the_way(plan: Facts) -> Iterator[str]:
 
 @verb(
     "places",
-    Table("moved", STEPS),
-    plans=(Table("steps", STEPS),),
-    notes=_in_the_way,
+    Shown(Table("moved", STEPS), (Table("steps", STEPS),), _in_the_way),
     group="bookie",
     destroys="bookies are removed for ever",
 )

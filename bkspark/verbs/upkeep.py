@@ -20,12 +20,12 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.quantities import plural
 from bkspark.verbs import options
-from bkspark.verbs.declaring import Option, Run, Table, no_progress, verb
+from bkspark.verbs.declaring import Option, Run, Shown, Table, no_progress, verb
 from bkspark.verbs.options import Ledgers, Logs, OpenGrace, Rate, time_option
 from bkspark.verbs.tables import COPIES, DAMAGE, FREED, RECOVERED, STEPS
 
 
-@verb("ledgers", Table("copies", COPIES))
+@verb("ledgers", Shown(Table("copies", COPIES)))
 def audit(cluster: Survey, run: Run, *, logs: Logs = (), ledgers: Ledgers = ()) -> Report:
     """Missing copies, and ledgers that wait for recovery.
 
@@ -39,7 +39,7 @@ def audit(cluster: Survey, run: Run, *, logs: Logs = (), ledgers: Ledgers = ()) 
     return auditing.audit(cluster, logs=logs, ledgers=ledgers, **run.how)
 
 
-@verb("ledgers", Table("ledgers", FREED), has_lease=True)
+@verb("ledgers", Shown(Table("ledgers", FREED)), has_lease=True)
 def collect(
     cluster: Cluster,
     run: Run,
@@ -71,9 +71,7 @@ def _recovered_first(plan: Facts) -> list[str]:
 
 @verb(
     "copies",
-    Table("repaired", STEPS),
-    plans=(Table("steps", STEPS),),
-    notes=_recovered_first,
+    Shown(Table("repaired", STEPS), (Table("steps", STEPS),), _recovered_first),
     has_lease=True,
     can_watch=True,
 )
@@ -113,7 +111,7 @@ def repair(
         return recover_and_repair(recover, work)
 
 
-@verb("ledgers", Table("damage", DAMAGE), has_lease=True)
+@verb("ledgers", Shown(Table("damage", DAMAGE)), has_lease=True)
 def scrub(
     cluster: Survey,
     run: Run,
@@ -139,7 +137,7 @@ def scrub(
     return scrubbing.scrub(cluster, wanted, logs=logs, ledgers=ledgers, **run.how)
 
 
-@verb("ledgers", Table("recovered", RECOVERED), all_of="ledgers", has_lease=True)
+@verb("ledgers", Shown(Table("recovered", RECOVERED)), all_of="ledgers", has_lease=True)
 def recover(
     cluster: Survey,
     run: Run,
