@@ -156,11 +156,14 @@ def json_line(row: Row) -> str:
 
 
 class Bar:
-    """A progress bar on a terminal, on stderr, and nothing in a pipe; it is told (done, total)."""
+    """A progress bar on a terminal, on stderr; none in a pipe, or of what has no name.
+
+    It is told (done, total).
+    """
 
     def __init__(self, what: str) -> None:
         columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        console, is_off = Console(stderr=True), not sys.stderr.isatty()
+        console, is_off = Console(stderr=True), not (what and sys.stderr.isatty())
         self._bar = Progress(*columns, console=console, transient=True, disable=is_off)
         self._task = self._bar.add_task(what, total=None)
 

@@ -100,8 +100,8 @@ def _run(arguments: Sequence[str]) -> int:
     command = typer.main.get_command(app)
     if _COMPLETION_VARIABLE in os.environ:  # a shell asks what may come next
         common = [option for option in command.params if option.name in _COMMON]
-        _offer(common, command)
         try:
+            _offer(common, command)
             command.main(prog_name="bkspark")
         except SystemExit as error:
             return int(error.code or 0)

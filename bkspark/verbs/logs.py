@@ -17,7 +17,7 @@ from bkspark.log.truncation import TruncationPlan
 from bkspark.protocol.log.compaction import TARGET_BYTES
 from bkspark.quantities import plural, seconds_of, size_of
 from bkspark.verbs.declaring import Option, Run, Shown, Table, verb
-from bkspark.verbs.options import LogName, Rate
+from bkspark.verbs.shared import LogName, Rate
 from bkspark.verbs.tables import COMPACTED
 
 

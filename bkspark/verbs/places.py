@@ -12,7 +12,7 @@ from bkspark.cluster.password import Password
 from bkspark.protocol.upkeep.balancing import THRESHOLD
 from bkspark.quantities import plural
 from bkspark.verbs.declaring import Option, Run, Shown, Table, verb
-from bkspark.verbs.options import Rate
+from bkspark.verbs.shared import Rate
 from bkspark.verbs.tables import LEVELS, MOVED, STEPS
 
 _SHOWN_MAX = 5

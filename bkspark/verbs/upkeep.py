@@ -19,9 +19,9 @@ from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.quantities import plural
-from bkspark.verbs import options
+from bkspark.verbs import shared
 from bkspark.verbs.declaring import Option, Run, Shown, Table, no_progress, verb
-from bkspark.verbs.options import Ledgers, Logs, OpenGrace, Rate, time_option
+from bkspark.verbs.shared import Ledgers, Logs, OpenGrace, Rate, time_option
 from bkspark.verbs.tables import COPIES, DAMAGE, FREED, RECOVERED, STEPS
 
 
@@ -84,7 +84,7 @@ def repair(
     open_grace: OpenGrace = OPEN_GRACE_SECONDS,
     lost_after: Annotated[
         float | None,
-        time_option("Replace also bookies that are silent for so long.", options.some_seconds),
+        time_option("Replace also bookies that are silent for so long.", shared.some_seconds),
     ] = None,
     max_bytes_per_second: Rate = None,
     password: Password,
@@ -143,7 +143,7 @@ def recover(
     run: Run,
     *,
     ledgers: Annotated[
-        Collection[int], Option("These, whoever writes to them.", "[ID]...", "", check=options.ids)
+        Collection[int], Option("These, whoever writes to them.", "[ID]...", "", check=shared.ids)
     ] = (),
     open_grace: OpenGrace = OPEN_GRACE_SECONDS,
     password: Password,

@@ -260,9 +260,9 @@ MUTANTS = (
     ),
     Mutant(
         "a limit is set without a question",
-        "log_upkeep.retain",
-        "        if wanted.is_limited or plan.entry_count:\n",
-        "        if plan.entry_count and not wanted.is_limited:\n",
+        "verbs.logs.retain",
+        "        if run.ask is not None and (wanted.is_limited or plan.entry_count):\n",
+        "        if run.ask is not None and plan.entry_count and not wanted.is_limited:\n",
         (f"{ASKS}::test_a_limit_is_asked_for_though_nothing_goes_now",),
     ),
     Mutant(

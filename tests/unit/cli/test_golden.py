@@ -124,7 +124,7 @@ def job_options(name):
         for call in words:
             with suppress(SystemExit):
                 job.main(call)
-    options = "".join(re.findall(r"(?is)\noptions:\n(.*?)(?:\n\n|\Z)", shown.getvalue()))
+    options = "\n".join(re.findall(r"(?is)\noptions:\n(.*?)(?:\n\n|\Z)", shown.getvalue()))
     listed = re.findall(r"^ +(?:-\w, )?(--[a-z][a-z-]+)", options, re.MULTILINE)
     return sorted(set(listed) - {"--help"})
 
