@@ -1,4 +1,4 @@
-"""Mutants of how a client notices that another store is in the place of the one it opened."""
+"""Mutants of how a client notices that another store, or none, is where it opened one."""
 
 from .mutant import Mutant
 
@@ -7,6 +7,7 @@ CLUSTER = "tests/integration/log/test_another_cluster.py"
 BEGAN = f"{CLUSTER}::test_a_write_ends_in_the_cluster_in_which_it_began"
 UPKEEP = f"{CLUSTER}::test_work_of_upkeep_changes_nothing_in_another_cluster"
 ENTRIES = f"{CLUSTER}::test_entries_of_another_cluster_s_journals_are_not_read"
+AWAY = "tests/unit/spark/test_metadata_store_away.py"
 
 MUTANTS = (
     Mutant(
@@ -85,5 +86,31 @@ MUTANTS = (
         ", cluster_id=self.cluster_id) as cluster:",
         ") as cluster:",
         (UPKEEP,),
+    ),
+    # --- or no store at all ----------------------------------------------------------------------
+    Mutant(
+        "rows are left out while the metadata store is away",
+        "SliceReader._others",
+        "            if self.fails_on_loss:\n                return ()\n            raise\n",
+        "            return ()\n",
+        (f"{AWAY}::test_no_row_is_left_out[tasks-entry logs-one look]",),
+    ),
+    Mutant(
+        "rows are left out where another cluster has come",
+        "_Planner.slices",
+        "self._cluster.uri, self._cluster.cluster_id)\n",
+        "self._cluster.uri)\n",
+        (f"{AWAY}::test_a_place_without_a_store_or_with_another_is_an_error[tasks-entry logs]",),
+    ),
+    Mutant(
+        "rows in entry logs that are in another ledger by now are left out",
+        "SliceReader._others",
+        "                    self._let_go(cluster, begin, end, item.ledger_id, error)\n"
+        "                    return None\n",
+        "                    return ()\n",
+        (
+            f"{AWAY}::test_rows_that_were_compacted_meanwhile_are_not_left_out",
+            f"{AWAY}::test_a_ledger_that_the_log_should_have_is_never_left_out",
+        ),
     ),
 )

@@ -153,7 +153,7 @@ MUTANTS = (
     Mutant(
         "a read looks only where it was planned to",
         "SliceReader._read_slice",
-        "            others = self._others(item, tried)\n",
+        "            others = self._others(item, row, ledger, tried)\n",
         "            others = ()\n",
         (f"{COPIES}::test_a_read_that_was_planned_before_all_its_bookies_were_left_goes_on",),
     ),

@@ -176,7 +176,7 @@ MUTANTS = (
     ),
     Mutant(
         "rows that were compacted are left out as lost",
-        "SliceReader._read_listed",
+        "SliceReader._let_go",
         "if self.fails_on_loss or isinstance(gone, MovedError):",
         "if self.fails_on_loss:",
         (f"{MEANWHILE}::test_who_takes_longer_is_told_and_reads_again",),

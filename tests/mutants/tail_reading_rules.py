@@ -229,16 +229,16 @@ MUTANTS = (
     # --- ledgers that are let go while they are read ---------------------------------------------
     Mutant(
         "a ledger whose metadata is lost is left out",
-        "SliceReader._read_listed",
-        "                raise\n            if self.fails_on_loss or",
-        "                return\n            if self.fails_on_loss or",
+        "SliceReader._let_go",
+        "            raise error\n",
+        "            return\n",
         (f"{BESIDE}::test_a_ledger_that_is_listed_and_lost_is_never_left_out[Batch]",),
     ),
     Mutant(
         "rows that were let go of are left out unasked",
-        "SliceReader._read_listed",
-        "if self.fails_on_loss or isinstance(gone, MovedError):\n                raise gone",
-        "if isinstance(gone, MovedError):\n                raise gone",
+        "SliceReader._let_go",
+        "if self.fails_on_loss or isinstance(gone, MovedError):",
+        "if isinstance(gone, MovedError):",
         (
             f"{BESIDE}::test_rows_that_were_let_go_of_are_an_error_in_the_task[Batch]",
             f"{BESIDE}::test_rows_that_were_let_go_of_are_an_error_in_the_task[Stream]",

@@ -72,11 +72,7 @@ class Slice:
     end_row: int
     replicas: tuple[BookieAddress, ...]
     metadata_uri: str = ""
-
-    @property
-    def cluster_id(self) -> str:
-        """Of the cluster that it was planned in; empty if it had nowhere to be."""
-        return self.replicas[0].cluster_id if self.replicas else ""
+    cluster_id: str = ""
 
     @property
     def length_bytes(self) -> int:
@@ -269,8 +265,8 @@ class _Planner:
             rows = _rows_between(log, first, stripe_count, begin, end)
             if rows:
                 replicas = self._bookies.located(placed.window)
-                uri = self._cluster.uri
-                yield Slice(ledger.ledger_id, log, first, rows.start, rows.stop, replicas, uri)
+                wanted = (ledger.ledger_id, log, first, rows.start, rows.stop, replicas)
+                yield Slice(*wanted, self._cluster.uri, self._cluster.cluster_id)
 
     def marked(self, tasks: list[ReadTask]) -> list[ReadTask]:
         """``tasks``, those that share an inline ledger told where their parts begin."""

@@ -20,7 +20,7 @@ from bkspark.bookie.contract import BookieAddress, ReadableRoot
 from bkspark.cluster.bookie_client import BookieClient
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
-from bkspark.errors import BookKeeperError, CorruptDataError, NoSuchLedgerError
+from bkspark.errors import BookKeeperError, CorruptDataError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import arrow_schema
 from bkspark.format.arrow_schema import ENTRY_COLUMN, LEDGER_COLUMN, OFFSET_COLUMN
 from bkspark.format.entry_log import Block
@@ -115,35 +115,61 @@ class SliceReader:
         except NoGoodSourceError:
             # Who was stepped over in front of this row may have been made good since.
             tried = (*tried, *item.replicas) if row == item.begin_row else ()
-            others = self._others(item, tried)
+            others = self._others(item, row, ledger, tried)
             if others:
                 rest = replace(item, begin_row=row, replicas=others)
                 yield from self._read_slice(rest, ledger, channels, cleanup, tried)
-            else:
+            elif others is not None:
                 self._lose(item, row, ledger)
 
-    def _others(self, item: Slice, tried: Collection[BookieAddress]) -> tuple[BookieAddress, ...]:
-        """Bookies that have places now, but for those ``tried``.
+    def _others(
+        self, item: Slice, row: int, ledger: LedgerToRead, tried: Collection[BookieAddress]
+    ) -> tuple[BookieAddress, ...] | None:
+        """Bookies that have places now, but for those ``tried``; None if the rows are left out.
 
         Raises:
+            NoSuchEntryError: the log has the rows from ``row`` on in another ledger by now, or none
+                of them, and they may not be left out.
             BookKeeperError: that cannot be told, and rows may be left out: unknown is never absent.
         """
         if not item.metadata_uri:
             return ()
+        stride, first = ledger.stripe_count, ledger.first_offset + item.first_entry_id
+        begin, end = first + row * stride, first + (item.end_row - 1) * stride + 1
         try:
             with Cluster(item.metadata_uri, cluster_id=item.cluster_id) as cluster:
-                ledger = cluster.ledger(item.ledger_id).value
+                try:
+                    now = cluster.ledger(item.ledger_id).value
+                except NoSuchLedgerError as error:
+                    self._let_go(cluster, begin, end, item.ledger_id, error)
+                    return None
                 addresses = cluster.addresses()
-        except NoSuchLedgerError:
-            return ()
+        except NoSuchEntryError:
+            raise
         except BookKeeperError:
             if self.fails_on_loss:
                 return ()
             raise
-        ensemble = ledger.fragment_of(item.first_entry_id).ensemble
-        window = [ensemble[index] for index in ledger.quorum.write_set(item.entry_log.stripe)]
+        ensemble = now.fragment_of(item.first_entry_id).ensemble
+        window = [ensemble[index] for index in now.quorum.write_set(item.entry_log.stripe)]
         found = [addresses[member] for member in window if member in addresses]
         return tuple(address for address in found if address not in tried)
+
+    def _let_go(
+        self, cluster: Cluster, begin: int, end: int, ledger_id: int, error: NoSuchLedgerError
+    ) -> None:
+        """Leave out the offsets ``[begin, end)`` of a ledger that is gone.
+
+        Raises:
+            NoSuchEntryError: they may not be left out.
+            NoSuchLedgerError: the log should have the ledger: that is ``error``.
+        """
+        gone = explain_data_loss(cluster, self.log, begin, end, ledger_id)
+        if gone is None:
+            raise error
+        if self.fails_on_loss or isinstance(gone, MovedError):
+            raise gone from error
+        logger.warning("left out %d rows: %s", end - begin, gone.args[0])
 
     def _read_listed(
         self, cluster: Cluster, item: InlineSlice, ledger: LedgerToRead
@@ -155,12 +181,7 @@ class SliceReader:
                 yield batch
                 begin += batch.num_rows
         except NoSuchLedgerError as error:
-            gone = explain_data_loss(cluster, self.log, begin, end, item.ledger_id)
-            if gone is None:
-                raise
-            if self.fails_on_loss or isinstance(gone, MovedError):
-                raise gone from error
-            logger.warning("left out %d rows: %s", end - begin, gone.args[0])
+            self._let_go(cluster, begin, end, item.ledger_id, error)
 
     def _read_inline(
         self, cluster: Cluster, item: InlineSlice, ledger: LedgerToRead
