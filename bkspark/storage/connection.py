@@ -171,11 +171,14 @@ def repeated(request: Callable[[], T], *, only_if_refused: bool = False) -> T:
     Args:
         only_if_refused: repeat it only if the store answered that it wants fewer requests.
     """
-    begin, longest = environment.monotonic(), PAUSES_SECONDS[0]
+    sent_at, longest = environment.monotonic(), PAUSES_SECONDS[0]
+    begin: float | None = None
     while True:
         try:
             return request()
         except S3Doubt as doubt:
+            if begin is None:  # a store that answered was not silent before
+                begin = environment.monotonic() if doubt.asks_for_less else sent_at
             limit = ABSENT_SECONDS if doubt.is_absent else retry_seconds()
             pause = max(environment.draw() * longest, doubt.retry_after)
             may_repeat = doubt.asks_for_less or (doubt.is_passing and not only_if_refused)

@@ -158,6 +158,16 @@ MUTANTS = (
         (f"{PRESSURE}::test_how_long_is_a_setting",),
     ),
     Mutant(
+        "a request that waited for its turn is not tried again",
+        "connection.repeated",
+        "environment.monotonic() if doubt.asks_for_less else sent_at",
+        "sent_at",
+        (
+            f"{PRESSURE}::"
+            "test_the_time_of_a_request_that_was_refused_at_last_is_not_that_of_the_store",
+        ),
+    ),
+    Mutant(
         "what a store says about when to come back is not heard",
         "connection.repeated",
         "max(environment.draw() * longest, doubt.retry_after)",

@@ -79,6 +79,25 @@ def test_the_store_may_say_how_long_to_wait(clock: Clock) -> None:
     assert clock.now == pytest.approx(7)
 
 
+def test_the_time_of_a_request_that_was_refused_at_last_is_not_that_of_the_store(
+    clock: Clock,
+) -> None:
+    """A request may wait long for its turn, or send much over a slow line."""
+    sent_at: list[float] = []
+
+    def request() -> str:
+        sent_at.append(clock.now)
+        clock.now += 2 * pressure.RETRY_SECONDS if len(sent_at) == 1 else 0
+        return clock.request()
+
+    clock.failures = [busy(), busy()]
+    assert repeated(request) == "answer"
+    clock.failures = [S3Doubt("no answer", is_passing=True)]
+    sent_at.clear()
+    with pytest.raises(S3Doubt, match="no answer"):  # so long the store has said nothing
+        repeated(request)
+
+
 def test_how_long_is_a_setting(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(pressure.VARIABLE, "0")
     clock.failures = [busy(), busy()]
