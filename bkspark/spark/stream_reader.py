@@ -24,7 +24,7 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
@@ -295,10 +295,14 @@ def _schema_to_come(options: Options, schema: StructType) -> tuple[bool, StructT
         seen = cluster.logs.get(layout.log_name(options.log_name))
     is_there = seen is not None and not seen.value.is_tombstone
     if seen is None or not is_there or is_undecided(seen.value):
-        there = schema_there(options).names if is_there else []
-        if given.names not in ([], there):
+        there = schema_there(options) if is_there else StructType()
+        if _types(given) not in ([], _types(there)):
             return True, given
     return False, schema_there(options)
+
+
+def _types(columns: StructType) -> list[tuple[str, DataType]]:
+    return [(field.name, field.dataType) for field in columns.fields]
 
 
 def _is_to_come(log: LogRecord) -> bool:

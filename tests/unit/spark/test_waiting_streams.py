@@ -5,7 +5,7 @@ import pickle
 import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
@@ -67,6 +67,20 @@ def test_a_stream_waits_for_the_first_append(small_cluster, numbers, keeper, bef
     for one in (reader, again):
         assert one.latestOffset(start, ALL) == at(5)
         assert numbers_of(one, tasks, start, at(5)) == [0, 1, 2, 3, 4]
+
+
+def test_a_column_may_have_the_name_that_logs_of_bytes_have(small_cluster, keeper):
+    no_schema(keeper)
+    texts = StructType([StructField("value", StringType())])
+    reader = source(small_cluster).streamReader(texts)
+    start = reader.initialOffset()
+    assert reader.latestOffset(start, ALL) == start == at(0)
+    small_cluster.append("a", [pa.table({"value": ["x", "y"]})])
+    assert reader.latestOffset(start, ALL) == at(2)
+    rows = StructType([StructField("value", BinaryType())])
+    keeper.create_log("b", ensemble_size=5)
+    in_bytes = BookKeeperDataSource({"metadataServiceUri": small_cluster.uri, "path": "b"})
+    assert in_bytes.streamReader(rows).initialOffset() == at(0)
 
 
 def test_what_is_available_now_is_nothing(small_cluster, numbers):
