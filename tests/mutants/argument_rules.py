@@ -208,6 +208,13 @@ MUTANTS = (
         (f"{LEDGERS}::test_a_schema_that_could_not_be_read_back_makes_no_ledger",),
     ),
     Mutant(
+        "an entry is taken whose id no record holds",
+        "AdvWriteHandle.append_async",
+        "not 0 <= entry_id <= NUMBER_MAX",
+        "entry_id < 0",
+        (f"{LEDGERS}::test_a_chosen_id_is_a_whole_number[huge]",),
+    ),
+    Mutant(
         "a variable's line end is part of the password",
         "Password.resolve",
         """_without_line_end(

@@ -22,6 +22,7 @@ from bkspark.ledger.handles.promise import Promise
 from bkspark.ledger.handles.settings import USUAL
 from bkspark.ledger.handles.with_block import ClosedAtEnd
 from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.protocol.bounds import NUMBER_MAX
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 
 WAITING_BYTES_MAX = 64 * 2**20
@@ -123,7 +124,7 @@ class AdvWriteHandle(ClosedAtEnd):
         self.require_own_process()
         if not isinstance(value, bytes):
             raise InvalidRequestError("an entry of this ledger is bytes, and nothing else")
-        if type(entry_id) is not int or entry_id < 0:
+        if type(entry_id) is not int or not 0 <= entry_id <= NUMBER_MAX:
             entry_id = arguments.whole_number("an entry id", entry_id, least=0)
         if len(value) > GROUP_BYTES_MAX:
             require_within_bounds(1, len(value))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -75,14 +76,15 @@ def _cut(entries: Entries) -> Iterator[Entries]:
     if len(entries) <= GROUP_ENTRIES_MAX and size <= GROUP_BYTES_MAX:
         yield entries
         return
+    values = list(entries)  # also of a set, which has no slices
     begin = size = 0
-    for number, value in enumerate(entries):
+    for number, value in enumerate(values):
         is_full = size + len(value) > PIECE_BYTES or number - begin == PIECE_ENTRIES
         if is_full and number > begin:
-            yield entries[begin:number]
+            yield values[begin:number]
             begin, size = number, 0
         size += len(value)
-    yield entries[begin:]
+    yield values[begin:]
 
 
 def _without_dictionaries(rows: pa.Table) -> pa.Table:
@@ -90,7 +92,8 @@ def _without_dictionaries(rows: pa.Table) -> pa.Table:
     for number, field in enumerate(rows.schema):
         if pa.types.is_dictionary(field.type):
             plain = field.with_type(field.type.value_type)
-            rows = rows.set_column(number, plain, rows.column(number).cast(plain.type))
+            with suppress(pa.ArrowException):  # what cannot be cast is refused when it is appended
+                rows = rows.set_column(number, plain, rows.column(number).cast(plain.type))
     return rows
 
 

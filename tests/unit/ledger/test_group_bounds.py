@@ -119,6 +119,25 @@ def test_more_may_be_split_into_groups_in_order(
     assert read["n"].to_pylist() == list(range(50))
 
 
+def test_what_has_no_slices_may_be_split_too(keeper: BookKeeper, low_bounds: None) -> None:
+    values = {b"%d" % number for number in range(50)}
+    with keeper.create_ledger() as handle:
+        assert handle.append_many(values, may_split=True) == (0, 49)  # type: ignore[arg-type]
+    assert {entry.value for entry in keeper.open_ledger(handle.ledger_id).read()} == values
+
+
+def test_a_dictionary_that_cannot_be_stored_is_refused_before_it_is_split(
+    keeper: BookKeeper,
+) -> None:
+    point = pa.struct([("x", pa.int64())])
+    rows = pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array([{"x": 1}], point))
+    with (
+        keeper.create_ledger(schema=pa.schema([("p", point)])) as handle,
+        pytest.raises(InvalidRequestError, match="cannot be cast"),
+    ):
+        handle.append_many(pa.table({"p": rows}), may_split=True)
+
+
 def test_a_group_within_the_bound_is_not_split(keeper: BookKeeper, low_bounds: None) -> None:
     sent: list[int] = []
     with keeper.create_ledger() as handle:

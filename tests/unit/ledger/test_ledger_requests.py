@@ -132,7 +132,9 @@ def test_limits_of_waiting_are_numbers(keeper: BookKeeper, name: str, strange: o
 # --- appending -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("strange", [3.5, "a", None, b"1", True, -1])
+@pytest.mark.parametrize(
+    "strange", [3.5, "a", None, b"1", True, -1, 2**63, pytest.param(10**5_000, id="huge")]
+)
 def test_a_chosen_id_is_a_whole_number(keeper: BookKeeper, strange: Any) -> None:
     with keeper.create_ledger_adv() as handle:
         for add in (handle.append, handle.append_async):
