@@ -208,6 +208,13 @@ MUTANTS = (
         (f"{LEDGERS}::test_a_schema_that_could_not_be_read_back_makes_no_ledger",),
     ),
     Mutant(
+        "a time after which a second bookie is asked has no bound",
+        "ReaderSettings.__post_init__",
+        '            object.__setattr__(self, "speculative_read_ms", later)\n',
+        "            pass\n",
+        (f"{LEDGERS}::test_the_longest_time_is_for_ever",),
+    ),
+    Mutant(
         "an entry is taken whose id no record holds",
         "AdvWriteHandle.append_async",
         "not 0 <= entry_id <= NUMBER_MAX",

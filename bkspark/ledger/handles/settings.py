@@ -44,6 +44,8 @@ class WriterSettings:
             hint = "give seconds, for example 10"
             seconds = arguments.duration(name, getattr(self, name), hint=hint)
             object.__setattr__(self, name, seconds)
+        arguments.yes_or_no("is_change_delayed", given=self.is_change_delayed)
+        arguments.yes_or_no("is_sync_deferred", given=self.is_sync_deferred)
 
     def with_metadata_timeout(self, seconds: float) -> "WriterSettings":
         """The same settings, with enough time for a metadata store that may take ``seconds``.
@@ -93,12 +95,14 @@ class ReaderSettings:
             "read_timeout_seconds", self.read_timeout_seconds, hint="give seconds, for example 10"
         )
         object.__setattr__(self, "read_timeout_seconds", seconds)
+        arguments.yes_or_no("is_sticky", given=self.is_sticky)
         if self.speculative_read_ms is not None:
-            arguments.require_number(
+            later = arguments.duration(
                 "speculative_read_ms",
                 self.speculative_read_ms,
                 hint="None asks no second bookie before a fault",
             )
+            object.__setattr__(self, "speculative_read_ms", later)
 
     @property
     def one_by_one(self) -> Timeouts:

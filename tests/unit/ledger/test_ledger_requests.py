@@ -242,6 +242,25 @@ def test_reader_settings_are_numbers(strange: Any) -> None:
     refusal(lambda: ReaderSettings(read_timeout_seconds=None))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("strange", ["no", 1, 0, None])
+def test_what_is_on_or_off_is_a_truth_value(strange: Any) -> None:
+    for kind, name in (
+        (WriterSettings, "is_change_delayed"),
+        (WriterSettings, "is_sync_deferred"),
+        (ReaderSettings, "is_sticky"),
+    ):
+        choice: dict[str, Any] = {name: strange}
+        assert refusal(lambda kind=kind, choice=choice: kind(**choice)).startswith(f"{name}, not ")
+
+
+def test_the_longest_time_is_for_ever(keeper: BookKeeper) -> None:
+    with keeper.create_ledger() as handle:
+        handle.append(b"a")
+    patient = ReaderSettings(speculative_read_ms=10**5_000, read_timeout_seconds=10**5_000)
+    with keeper.open_ledger(handle.ledger_id, settings=patient) as reader:
+        assert [entry.value for entry in reader.read()] == [b"a"]
+
+
 def test_0_is_only_what_can_be_off() -> None:
     WriterSettings(explicit_lac_ms=0)
     WriterSettings(add_entry_timeout_seconds=np.float32(0.5))  # type: ignore[arg-type]
