@@ -18,6 +18,7 @@ from bkspark.format.recovery import LostBookie, StuckRecovery
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
 from bkspark.protocol.log.cursor import CursorRecord
 from bkspark.protocol.log.record import LogRecord
+from bkspark.storage.address import canonical
 from bkspark.storage.shown import shown_url
 
 UNSEEN_IDS = 2**32
@@ -83,6 +84,7 @@ def restored_bookie(cluster: Cluster, bookie_id: str, url: str) -> BookieRecord:
         raise InvalidRequestError(
             f"where bookie {bookie_id} is must be said", hint="give --url URL"
         )
+    url = canonical(url)
     shown = shown_url(url)
     try:
         found = places.cookie_at(BookieAddress(cluster.cluster_id, bookie_id, "", url))

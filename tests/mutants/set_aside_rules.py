@@ -86,6 +86,13 @@ MUTANTS = (
         (f"{ASIDE}::test_the_record_of_a_bookie_is_made_anew_from_its_cookie",),
     ),
     Mutant(
+        "where a bookie is has another spelling in its restored record",
+        "restored_bookie",
+        "    url = canonical(url)\n",
+        "",
+        (f"{ASIDE}::test_the_record_of_a_bookie_is_made_anew_from_its_cookie",),
+    ),
+    Mutant(
         "a record is set aside without a question",
         "cli.records.set_aside",
         "        if found is not None:\n",
