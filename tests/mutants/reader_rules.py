@@ -348,7 +348,7 @@ MUTANTS = (
     Mutant(
         "an id may be anything",
         "AdvWriteHandle.append_async",
-        "if type(entry_id) is not int or entry_id < 0:",
+        "if type(entry_id) is not int or not 0 <= entry_id <= NUMBER_MAX:",
         "if False:",
         (f"{LEDGERS}::test_a_chosen_id_is_a_whole_number",),
     ),
