@@ -63,7 +63,7 @@ class LogWriter(ClosedAtEnd):
         timed = settings.with_metadata_timeout(cluster.store.seconds)
         self._wait_seconds_max = timed.wait_seconds_max
         tail = open_tail(cluster, log_name, password)
-        self._tail = OwnTail(cluster, log_name, password, policy, settings)
+        self._tail = OwnTail(cluster, log_name, password, policy, settings, self._look_for_bookies)
         self._lock = threading.Condition()  # re-entered by callbacks that append
         self._rolling = environment.lock()
         self._roll_task: environment.Task | None = None
@@ -260,7 +260,7 @@ class LogWriter(ClosedAtEnd):
                 return
             with old.handle.explaining():
                 following = self._tail.make_next()
-                self._tail.list_next(old.ledger_id)
+                self._tail.list_next(old.handle.metadata)
             self._switch(old, following)
             roll_log.rolled(self.log_name, old.ledger_id, self.ledger_id, self.end_offset, reason)
             self._list_closed(old)
@@ -322,6 +322,13 @@ class LogWriter(ClosedAtEnd):
             name = f"roll-{self.log_name}"
             self._roll_task = environment.start(lambda: self._roll_in_background(reason, due), name)
 
+    def _look_for_bookies(self) -> bool:
+        """Move on if bookies are back; whether to look again. The watch calls it."""
+        with self._lock:
+            if is_short := not (self._is_closed or self._error) and self._segment.is_short:
+                self._roll_if_due()
+            return is_short
+
     def _roll_in_background(self, reason: str, due: rolling.Filling) -> None:
         try:
             if reason != rolling.SHORT or self._tail.may_move(self._segment):
@@ -377,9 +384,11 @@ class LogWriter(ClosedAtEnd):
         """Whether there is something to end."""
         with self._lock:
             was_closed, self._is_closed = self._is_closed, True
+        self._tail.watch.stop()
         return not was_closed
 
     def _end(self, error: BookKeeperError) -> None:
+        self._tail.watch.stop()
         with self._lock:
             self._error = error
             waiting = self._no_longer_waiting()

@@ -3,7 +3,7 @@
 A log that has another writer by now is not changed any more: whoever opened it has taken the tail.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 
@@ -23,6 +23,7 @@ from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.log import roll_log
 from bkspark.log.continuing import may_be_smaller, may_go_on
+from bkspark.log.idle_watch import IdleWatch
 from bkspark.log.opening import drop_unlisted, next_ledger
 from bkspark.log.rolling import Filling, RollPolicy, Segment
 from bkspark.log.truncation import retain_after_roll
@@ -37,6 +38,7 @@ class OwnTail:
 
     Args:
         policy, settings: how its ledgers are cut, and how they are written.
+        look: what the writer does from time to time while it is short of bookies (``IdleWatch``).
     """
 
     def __init__(
@@ -46,8 +48,10 @@ class OwnTail:
         password: Password,
         policy: RollPolicy,
         settings: WriterSettings,
+        look: Callable[[], bool],
     ) -> None:
         self.log_name = log_name
+        self.watch = IdleWatch(look)
         self._policy = policy
         self._settings = settings
         self._cluster = cluster
@@ -73,8 +77,12 @@ class OwnTail:
             standing=standing,
             unjoined=unjoined,
         )
+        handle.on_failure(self.watch.begin)
         is_small = sizes.wanted(seen.value) != seen.value.quorum
-        return Segment(handle, first_offset, Filling(self._policy), is_small=is_small)
+        segment = Segment(handle, first_offset, Filling(self._policy), is_small=is_small)
+        if segment.is_short:
+            self.watch.begin()
+        return segment
 
     def begin_fragment(self, segment: Segment, reason: str, seconds: float) -> bool:
         """Begin a fragment, unless the log has to go on in another ledger.
@@ -128,9 +136,11 @@ class OwnTail:
     def may_move(self, segment: Segment) -> bool:
         """Whether there are bookies enough for another ledger of the size that is wanted.
 
-        Not from one that guarantees its write quorum: it is not closed before it has all copies.
+        Not from one that guarantees its write quorum while a bookie is missing in it: it is not
+        closed before it has all copies. Where others have replaced the bookies that failed, all
+        copies are made, as at each roll of such a ledger.
         """
-        if segment.handle.last_add_fully_replicated is not None:
+        if not segment.handle.may_be_sealed:
             return False
         size = sizes.wanted(segment.handle.metadata).ensemble_size
         return len(self._cluster.candidates(enough=size, needed=size)) >= size
@@ -141,14 +151,14 @@ class OwnTail:
         self._next = following = next_ledger(self._cluster, log, self._password, self._next)
         return following
 
-    def list_next(self, ledger_id: int) -> None:
-        """Put the next ledger behind ``ledger_id``, the last one until now.
+    def list_next(self, own: LedgerMetadata) -> None:
+        """Put the next ledger behind ``own``, the last one until now.
 
         Raises:
             LedgerFencedError: another writer has opened the log.
         """
         assert self._next is not None
-        behind = partial(self._listed_behind, ledger_id, self._next.seen.value)
+        behind = partial(self._listed_behind, own, self._next.seen.value)
         self._cluster.logs.update(self.log_name, behind)
         self._next = None
 
@@ -168,12 +178,19 @@ class OwnTail:
         with suppress(BookKeeperError):
             retain_after_roll(self._cluster, self._cluster.log(self.log_name).value)
 
-    def _listed_behind(self, own: int, made: LedgerMetadata, record: LogRecord | None) -> LogRecord:
+    def _listed_behind(
+        self, mine: LedgerMetadata, made: LedgerMetadata, record: LogRecord | None
+    ) -> LogRecord:
+        own = mine.ledger_id
         if record is None or own not in record.tail:
             raise LedgerFencedError(
                 f"log {self.log_name} was opened by another writer, overwritten or deleted",
                 hint="open it again to go on, if you are still the one who should write",
             )
+        if mine.goes_on:  # another writer may go on in it, and then the list stays as it was
+            newest = self._cluster.ledger(own).value
+            if newest.term > mine.term:
+                raise newest.fenced(mine.term)
         log = self._closed_before(record, own)
         # Read behind the log: it may have been dropped, collected and forgotten since.
         following = self._cluster.ledger(made.ledger_id).value

@@ -149,8 +149,13 @@ class Segment:
         """Why it is time to roll, or to see if bookies are back; empty if it is not."""
         return self.filling.why_full() or (SHORT if self._is_to_be_looked_at() else "")
 
+    @property
+    def is_short(self) -> bool:
+        """Whether its entries get fewer copies, or are in fewer stripes, than are wanted."""
+        return self.is_small or self.handle.is_short_of_bookies
+
     def _is_to_be_looked_at(self) -> bool:
-        if not (self.is_small or self.handle.is_short_of_bookies):
+        if not self.is_short:
             return False
         now = environment.monotonic()
         is_time = now - self.looked_at >= LOOK_SECONDS

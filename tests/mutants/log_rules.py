@@ -14,7 +14,7 @@ FOLLOWING = "tests/integration/log/test_log_following.py"
 FRONT = "tests/unit/test_bookkeeper.py"
 COMMANDS = "tests/unit/cli/test_log_commands.py"
 
-LIST_NEXT = "                self._tail.list_next(old.ledger_id)\n"
+LIST_NEXT = "                self._tail.list_next(old.handle.metadata)\n"
 CLOSE_LAST = "            self._switch(old, following)\n"
 STILL_LISTED = (
     "            if seen is None or cluster.logs.is_current(log_name, seen):\n"

@@ -7,6 +7,16 @@ ROLLS = f"{BACK}::test_it_serves_again_at_the_next_roll[at once-unbounded]"
 BY_ITSELF = f"{BACK}::test_a_writer_that_is_short_moves_on_by_itself"
 STAYS = f"{BACK}::test_while_it_is_away_the_writer_stays_where_it_is"
 CLOSES = f"{BACK}::test_one_that_ends_short_of_bookies_closes_its_ledger"
+IDLE = f"{BACK}::test_a_writer_that_is_idle_moves_on_as_well"
+ENDS = f"{BACK}::test_a_watch_ends_with_its_writer"
+GUARANTEED = (
+    f"{BACK}::test_a_log_that_guarantees_its_write_quorum_moves_on_once_others_have_all_copies"
+)
+OPEN_END = f"{BACK}::test_an_audit_counts_what_an_open_ledger_lacks"
+DIED = f"{BACK}::test_a_repair_makes_copies_of_a_writer_that_died"
+SMALL = f"{BACK}::test_a_repair_widens_a_ledger_of_a_writer_that_died"
+WHOLE = f"{BACK}::test_a_whole_log_is_not_closed_by_a_repair"
+UNITS = "tests/unit/admin/test_open_end.py"
 
 MUTANTS = (
     Mutant(
@@ -50,5 +60,85 @@ MUTANTS = (
         " and not self._segment.handle.is_short_of_bookies",
         "",
         (CLOSES,),
+    ),
+    Mutant(
+        "a writer that is short does not look for bookies while it is idle",
+        "Membership.released",
+        "        self.on_failure()\n",
+        "",
+        (f"{IDLE}[one failed]",),
+    ),
+    Mutant(
+        "a writer of a small ledger does not look for bookies while it is idle",
+        "OwnTail.segment",
+        "if segment.is_short:",
+        "if False:",
+        (f"{IDLE}[made on two]",),
+    ),
+    Mutant(
+        "a writer looks for bookies for as long as its process lives",
+        "LogWriter._stop_taking",
+        "        self._tail.watch.stop()\n",
+        "",
+        (ENDS,),
+    ),
+    Mutant(
+        "a log that guarantees its write quorum never moves on from a bookie that failed",
+        "WriteHandle.may_be_sealed",
+        "machine.pending.lagging is None or not machine.changes.failed",
+        "machine.pending.lagging is None",
+        (GUARANTEED,),
+    ),
+    Mutant(
+        "an audit does not look at the open ends of ledgers",
+        "Audit._look",
+        ", *at_ends.get(ledger.ledger_id, ())",
+        "",
+        (OPEN_END,),
+    ),
+    Mutant(
+        "an audit takes a slow bookie for one that lacks entries",
+        "open_end._lacking",
+        "if end is None or after.get((member, number)) != end:",
+        "if end is None:",
+        (f"{UNITS}::test_a_bookie_that_gets_on_lacks_nothing",),
+    ),
+    Mutant(
+        "an audit counts entries that are not acknowledged",
+        "open_end._lacking",
+        "(end.confirmed for end in ends.values())",
+        "(end.last for end in ends.values())",
+        (f"{UNITS}::test_entries_without_an_ack_are_not_counted",),
+    ),
+    Mutant(
+        "the open end of a log that lacks copies stays open",
+        "recovering.plan.plan_of",
+        ".union(lacking)",
+        "",
+        (DIED, SMALL),
+    ),
+    Mutant(
+        "a small ledger is closed though no further bookie can be used",
+        "lacking._has_bookies",
+        ">= count",
+        ">= 0",
+        (SMALL,),
+    ),
+    Mutant(
+        "a whole log's ledger is closed by a repair",
+        "lacking.lacking_copies",
+        "frozenset(certain | small)",
+        "frozenset(one.ledger_id for one in ledgers)",
+        (WHOLE,),
+    ),
+    Mutant(
+        "a writer that was overtaken puts a ledger behind its successor's",
+        "OwnTail._listed_behind",
+        "if newest.term > mine.term:",
+        "if False:",
+        (
+            "tests/integration/log/test_log_takeovers.py"
+            "::test_a_writer_that_was_overtaken_puts_no_ledger_behind_its_successors",
+        ),
     ),
 )

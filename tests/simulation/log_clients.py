@@ -254,7 +254,8 @@ class LogClients(Clients):
         self, name: str, log: LogHandle, meanwhile: AbstractContextManager[object]
     ) -> None:
         record = log.record
-        before = self._random.randint(record.first_offset, record.end_offset)
+        end = max(record.first_offset, record.end_offset)  # it may begin in its open tail
+        before = self._random.randint(record.first_offset, end)
         self.log_oracle.may_begin = max(self.log_oracle.may_begin, before)
         with meanwhile:
             log.truncate(before)

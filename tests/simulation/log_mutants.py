@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
+from bkspark.admin.recovering import run as recover_many
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.environment import now_ms
@@ -195,6 +196,10 @@ def readable_by_recovery(
     return readable(bookies, cluster, ledger_id, password, *given, **options)
 
 
+def nothing_lacks(_cluster: Cluster, _ledgers: object) -> frozenset[int]:
+    return frozenset()
+
+
 def settled_by(settle: Callable[..., LogRecord]) -> tuple[Change, ...]:
     return ((tail_closing, "with_closed_tail", settle), (opening, "with_closed_tail", settle))
 
@@ -306,3 +311,8 @@ UNBOUNDED_MUTANTS: dict[str, tuple[Change, ...]] = {
     ),
 }
 """Of logs that are one ledger, which changes hands."""
+
+HEALING_MUTANTS: dict[str, tuple[Change, ...]] = {
+    "what lacks copies stays open": ((recover_many, "lacking_copies", nothing_lacks),),
+}
+"""Of what a repair makes whole."""

@@ -26,7 +26,7 @@ from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.log.settings import LogSettings
-from tests.simulation import log_merges, log_pages
+from tests.simulation import log_healing, log_merges, log_pages
 from tests.simulation.damage import NAME
 from tests.simulation.disks import URI
 from tests.simulation.faults import Kind
@@ -68,6 +68,7 @@ def run_log_schedule(
     checks_reasons: bool = True,
     frees_pages: bool = False,
     is_unbounded: bool = False,
+    heals: bool = False,
     **losses: bool,
 ) -> Outcome:
     """Run the schedule of ``seed``; a violation is in the outcome, not raised.
@@ -75,10 +76,12 @@ def run_log_schedule(
     Args:
         frees_pages: whether pages that nothing names are collected meanwhile.
         is_unbounded: whether the log is one ledger, which its writers take over in turn.
+        heals: whether a repair comes last, and the log is to be whole behind it.
         losses: ``loses_files``, ``loses_power``; see ``Shape``.
     """
     oracle = LogOracle(URI, LOG, checks_reasons=checks_reasons)
-    run = _Run(seed, oracle, frees_pages=frees_pages, is_unbounded=is_unbounded, **losses)
+    kinds = {"frees_pages": frees_pages, "is_unbounded": is_unbounded, "heals": heals}
+    run = _Run(seed, oracle, **kinds, **losses)
     return outcome_of(run)
 
 
@@ -92,10 +95,11 @@ class _Run(Run[LogOracle]):
         *,
         frees_pages: bool,
         is_unbounded: bool,
+        heals: bool,
         **losses: bool,
     ) -> None:
         random = Random(f"log {seed}")
-        quorum = Quorum(*random.choice(_QUORUMS))
+        quorum = log_healing.QUORUM if heals else Quorum(*random.choice(_QUORUMS))
         self._rolls = random.random() < _ROLLING_SHARE
         changes_max = _ROLLING_CHANGES_MAX if self._rolls else _CHANGES_MAX
         shape = Shape(
@@ -106,8 +110,10 @@ class _Run(Run[LogOracle]):
             steps_max=_STEPS_MAX,
             **losses,
         )
-        self._rots = quorum == _ROTTING and Random(f"rot {seed}").random() < _ROTTING_SHARE
-        if self._rots:
+        self._rots = (
+            quorum == _ROTTING and not heals and Random(f"rot {seed}").random() < _ROTTING_SHARE
+        )
+        if self._rots or heals:
             shape = replace(shape, spares_max=0)
         super().__init__(seed, random, shape, oracle)
         self.environment.made[ClientCounts] = lambda: ToldCounts(oracle, self.scheduler)
@@ -124,6 +130,7 @@ class _Run(Run[LogOracle]):
         self._holders = Holders(self._clients)
         self._frees_pages = frees_pages
         self._is_unbounded = is_unbounded
+        self._heals = heals
 
     def surroundings(self) -> Iterable[AbstractContextManager[object]]:
         yield from super().surroundings()
@@ -273,12 +280,15 @@ class _Run(Run[LogOracle]):
             self._holders.found("last-founder", self.quorum)
             self.scheduler.run()
         self._collect()
-        if not self.oracle.history.record.is_sealed:
+        rests = self._heals and self.oracle.history.record.is_unbounded  # as writers have left it
+        if not (rests or self.oracle.history.record.is_sealed):
             plan, rule = LeaderPlan(count=1, terms=3, actions=()), "RB-21" if has_all else ""
             self._clients.lead("last-leader", plan, must_succeed=lambda: rule, delays=(0,))
         self.scheduler.run()
         self._clients.look("last-reader", looks=1, must_succeed=has_all)
         self.scheduler.run()
+        if self._heals and has_all and not self._rots:
+            log_healing.make_whole(self._clients, self.scheduler)
         tail = self.oracle.history.record.tail
         if tail and has_all and not self.oracle.history.record.is_unbounded:
             raise Violation(f"the log is closed, and its tail is {tail} (RB-21)")

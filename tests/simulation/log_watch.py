@@ -64,18 +64,31 @@ class LogWatch:
         histories: of the logs by name.
         past: (name, generation) -> what became of earlier ones.
         makers: who has created each ledger.
-        writers: the processes that had each ledger OPEN in a term of their own.
+        owners: who had each ledger OPEN in a term of its own last.
+        writers: who may put another one behind a ledger: its owner, and those before it until the
+            owner has stored the list, which says that it goes on in the ledger.
     """
 
     def __init__(self, store: MetadataStore, ledgers: Mapping[int, Ledger]) -> None:
         self.histories: dict[str, History] = {}
         self.past: dict[tuple[str, int], History] = {}
         self.makers: dict[int, str] = {}
+        self.owners: dict[int, str] = {}
         self.writers: dict[int, set[str]] = {}
         self._store = store
         self._ledgers = ledgers
         self._dropped: set[int] = set()
         self._listed: dict[int, int] = {}
+
+    def made(self, process: str, ledger_id: int) -> None:
+        """``process`` has created a ledger."""
+        self.makers[ledger_id] = self.owners[ledger_id] = process
+        self.writers[ledger_id] = {process}
+
+    def taken(self, process: str, ledger_id: int) -> None:
+        """``process`` has a ledger OPEN in a term of its own."""
+        self.owners[ledger_id] = process
+        self.writers[ledger_id].add(process)
 
     def see(self, process: str, key: str) -> None:
         """Look at the version of the record at ``key`` that ``process`` has just stored."""
@@ -95,6 +108,9 @@ class LogWatch:
         self._require_tail(process, history, record, added)
         self._require_kept(before, record)
         self._require_never_dropped(record)
+        for ledger_id in record.tail[:1]:
+            if self.owners.get(ledger_id) == process:
+                self.writers[ledger_id] = {process}
         history.record = record
         history.tail = history.tail if record.is_tombstone else record.tail
         for ledger_id in record.listed_ids:
@@ -232,9 +248,7 @@ class LogWatch:
             self._require_fitting(after, ledger_id)
         for ledger_id in joined:
             ledger = self._ledgers[ledger_id].metadata
-            is_own = not left or (
-                len(left) == 1 and process in self.writers.get(left[0], {self.makers.get(left[0])})
-            )
+            is_own = not left or (len(left) == 1 and process in self.writers.get(left[0], set()))
             if len(joined) > 1 or len(after.tail) > 2 or not is_own:
                 raise Violation(f"{process} puts {joined} behind {left} in log {name} (RB-20)")
             if ledger.state is not LedgerState.OPEN or ledger_id in self._listed:

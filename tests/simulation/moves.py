@@ -78,6 +78,9 @@ def require_repair(
     left = tuple(f for f in before.fragments if f.first_entry_id >= after.first_available)
     if len(left) < len(before.fragments) and left == after.fragments and before.left == after.left:
         return  # nothing but its beginning went
+    if before.quorum != after.quorum:
+        _require_widening(ledger, before, lost)
+        return
     changed = [
         (one.first_entry_id, old, new)
         for one, other in zip(before.fragments, after.fragments, strict=True)
@@ -90,8 +93,37 @@ def require_repair(
         raise Violation(f"a repair changes {changed} at once (I5)")
     first, old, new = changed[0]
     ledger.replaced.add((first, old))
-    if (first, new) in ledger.replaced:
-        return
+    if (first, new) not in ledger.replaced:
+        _require_held(ledger, first, new, lost, is_excused=(old.bookie_id, old.incarnation) in lost)
+
+
+def _require_widening(
+    ledger: Ledger, before: LedgerMetadata, lost: Collection[tuple[str, str]]
+) -> None:
+    """Each fragment gets one member more, at its end, which has all of it."""
+    after = ledger.metadata
+    size = before.quorum.ensemble_size
+    if (after.quorum.ensemble_size, after.quorum.write_quorum_size) != (size + 1, size + 1):
+        raise Violation(f"{before.quorum} becomes {after.quorum} (I5)")
+    for one, other in zip(before.fragments, after.fragments, strict=True):
+        if other.ensemble[:size] != one.ensemble or before.left != after.left:
+            raise Violation(f"a widening changes {one} to {other} (I5)")
+        _require_held(ledger, one.first_entry_id, other.ensemble[size], lost, is_excused=False)
+
+
+def _require_held(
+    ledger: Ledger,
+    first: int,
+    new: Member,
+    lost: Collection[tuple[str, str]],
+    *,
+    is_excused: bool,
+) -> None:
+    """Whoever gets a place in the fragment that begins at ``first`` has what anybody has of it.
+
+    Args:
+        is_excused: whether it may lack something, as whose place it gets has lost all.
+    """
     member = (new.bookie_id, new.incarnation)
     missing: list[Copy] = []
     has_any = False
@@ -107,8 +139,7 @@ def require_repair(
             and (copy, *member) not in ledger.copies
         ):
             missing.append(copy)
-    is_no_worse = has_any and (old.bookie_id, old.incarnation) in lost
-    if missing and not is_no_worse:
+    if missing and not (has_any and is_excused):
         raise Violation(f"{new.bookie_id} gets a place without {missing[0]} (I2)")
 
 

@@ -318,13 +318,13 @@ class Oracle:
         ledger = self.ledgers.get(ledger_id)
         if ledger is None:
             self.ledgers[ledger_id] = Ledger(after)
-            self.logs.makers[ledger_id], self.logs.writers[ledger_id] = process, {process}
+            self.logs.made(process, ledger_id)
             return
         before, ledger.metadata = ledger.metadata, after
         if before == after:
             return
         if after.state is OPEN is not before.state:
-            self.logs.writers[ledger_id].add(process)
+            self.logs.taken(process, ledger_id)
         require_legal_move(before, after)
         require_fragments(before, after)
         require_left(before, after)

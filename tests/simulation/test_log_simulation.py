@@ -17,7 +17,7 @@ from tests.simulation.story import told
 from ..thorough import always  # noqa: TID252
 from .compact_mutants import COMPACT_MUTANTS
 from .deletion_mutants import DELETION_MUTANTS
-from .log_mutants import CASES, LOG_MUTANTS, UNBOUNDED_MUTANTS
+from .log_mutants import CASES, HEALING_MUTANTS, LOG_MUTANTS, UNBOUNDED_MUTANTS
 from .mutants import changed
 from .page_mutants import PAGE_MUTANTS
 
@@ -59,6 +59,26 @@ def test_no_schedule_of_an_unbounded_log_breaks_a_promise(first_seed: int, count
     total = run_many(first_seed, count=count, jobs=os.cpu_count() or 1, run=run_unbounded)
     assert total.failed is None, told(total.failed)
     assert total.acks > count
+
+
+def run_healing(seed: int) -> Outcome:
+    return run_log_schedule(seed, is_unbounded=True, heals=True)
+
+
+@pytest.mark.parametrize(
+    ("first_seed", "count"), always([(8, 2)], [(8, 2), (10, 40)], are_rows=True)
+)
+def test_an_unbounded_log_is_whole_behind_a_repair(first_seed: int, count: int) -> None:
+    """Bookies were away for a while, with none in their place, and writers were idle or died."""
+    total = run_many(first_seed, count=count, jobs=os.cpu_count() or 1, run=run_healing)
+    assert total.failed is None, told(total.failed)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", HEALING_MUTANTS)
+def test_a_broken_rule_of_healing_is_noticed(name: str) -> None:
+    with changed(*HEALING_MUTANTS[name]):
+        assert any("a repair leaves" in run_healing(seed).violation for seed in range(8, 60))
 
 
 @pytest.mark.thorough

@@ -9,8 +9,9 @@ the data.
 Nothing is decided by an audit: whoever repairs looks again.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from bkspark.admin.auditing.copies import Absent, Answer, Gap, gaps, with_files
@@ -18,6 +19,7 @@ from bkspark.admin.auditing.files import LookForFiles, NameFiles
 from bkspark.admin.auditing.findings import Findings, OrphanKind, Short, Waiting
 from bkspark.admin.auditing.holding import Holding, known_fragments
 from bkspark.admin.auditing.look import Look, Looked, slim
+from bkspark.admin.auditing.open_end import OpenEnds, ends_of, lacking_at_ends
 from bkspark.admin.auditing.placing import misplaced
 from bkspark.admin.auditing.plan import AuditPlan, Step
 from bkspark.admin.maintenance import Progress
@@ -114,9 +116,10 @@ class Audit:
             for ledger_id, holding in looked.holdings.items()
         }
         self._look_for_unnamed_files(seen)
+        at_ends = lacking_at_ends(audited.values(), partial(self._ends, seen))
         again: list[int] = []
         for ledger in audited.values():
-            found = list(self._gaps(ledger, seen))
+            found = [*self._gaps(ledger, seen), *at_ends.get(ledger.ledger_id, ())]
             waiting = self._waiting(ledger, seen)
             is_told = found or waiting or self._is_strange(ledger, seen)
             is_told = is_told or sizes.is_short(ledger)
@@ -155,6 +158,10 @@ class Audit:
             else:
                 self.findings.silent[look.address.bookie_id] = answer.reason
         return looked
+
+    def _ends(self, seen: _Seen, ledgers: Iterable[LedgerMetadata]) -> OpenEnds:
+        there = {m: self._addresses[m] for m in seen.looked}
+        return ends_of(ledgers, there, self._run)
 
     # --- files whose records are missing ------------------------------------------------------
 

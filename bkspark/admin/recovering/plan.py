@@ -3,6 +3,7 @@
 Rule. What an unbounded log goes on in is OPEN again behind a recovery, and only closed ledgers are
 repaired, or leave a bookie. So one that names a bookie which is gone for good, or was closed by an
 operator, is closed instead: the log goes on in another one, and its copies can be made elsewhere.
+So is one that lacks copies (``lacking``).
 Of fragments that a log has let go of none are.
 
 Any other one that it rests in is left alone if nothing was written since it was OPEN last, as
@@ -64,6 +65,7 @@ def plan_of(
     open_grace: float,
     there: Collection[Member] | None = None,
     resting: Collection[int] = (),
+    lacking: Collection[int] = (),
 ) -> RecoverPlan:
     """What is to be done about ledgers that are not closed.
 
@@ -71,9 +73,10 @@ def plan_of(
         seen: of those that are open.
         there: members that keep what they have; None if that is not known.
         resting: ids of those that a log goes on in, and to which nothing was written meanwhile.
+        lacking: ids of those that a log goes on in, and that lack copies.
     """
     able = (one for one in ledgers if there is not None and one.goes_on)
-    left = {one.ledger_id for one in able if not one.names_only(there or ())}
+    left = {one.ledger_id for one in able if not one.names_only(there or ())}.union(lacking)
     chosen: list[LedgerMetadata] = []
     waiting: list[tuple[int, str]] = []
     for ledger in ledgers:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from bkspark import environment
 from bkspark.admin.auditing.run import dropped_ledgers
 from bkspark.admin.maintenance import Left, Progress, Report, Tell, planned, telling
+from bkspark.admin.recovering.lacking import lacking_copies
 from bkspark.admin.recovering.plan import OPEN_GRACE_SECONDS, RecoverPlan, plan_of
 from bkspark.admin.recovering.sighting import OpenLedgers
 from bkspark.admin.recovering.task import Recovered, RecoverLedger
@@ -19,11 +20,13 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.decisions import tell
 from bkspark.cluster.password import Password
 from bkspark.format import layout
+from bkspark.format.open_ledgers import Sightings
 from bkspark.ledger.creating import log_of
 from bkspark.ledger.recovery.running import Runner
 from bkspark.log.recovering import is_gone_on_with
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.truncating import without_front
+from bkspark.protocol.upkeep.idleness import is_idle
 
 logger = logging.getLogger(__name__)
 
@@ -119,8 +122,18 @@ def _planned(
     unwritten = [x for x in unclosed if x.ledger_id in looked.unwritten]
     resting = [x.ledger_id for x in unwritten if is_gone_on_with(cluster, x)]
     unclosed = [_as_its_log_wants_it(cluster, ledger) for ledger in unclosed]
-    plan = plan_of(unclosed, seen, now_ms, wanted.open_grace, _there(cluster), resting)
+    left = [x for x in unclosed if _is_left(x, seen, now_ms, wanted.open_grace)]
+    ends = [x for x in left if is_gone_on_with(cluster, x)]
+    lacking = lacking_copies(cluster, ends) if ends else ()
+    there = _there(cluster)
+    plan = plan_of(unclosed, seen, now_ms, wanted.open_grace, there, resting, lacking)
     return plan, problem
+
+
+def _is_left(ledger: LedgerMetadata, seen: Sightings, now_ms: int, open_grace: float) -> bool:
+    """Whether its writer is taken for gone."""
+    sighting = seen.get(ledger.ledger_id)
+    return sighting is None or is_idle(sighting, now_ms, open_grace)
 
 
 def _as_its_log_wants_it(cluster: Survey, ledger: LedgerMetadata) -> LedgerMetadata:

@@ -4,7 +4,7 @@ Each of these may take long. They change nothing of the writer: what came of the
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -60,6 +60,7 @@ class Membership:
 
     Attributes:
         seen: the version that the writer goes by.
+        on_failure: is called when a member is given up; must take no lock, and not wait.
 
     Raises:
         NotEnoughBookiesError: a member is not what it was when it was chosen.
@@ -76,6 +77,7 @@ class Membership:
         is_timed: bool = False,
     ) -> None:
         self.seen = seen
+        self.on_failure: Callable[[], None] = lambda: None
         self._cluster = cluster
         self._digester = digester
         self._begun = begun
@@ -249,6 +251,7 @@ class Membership:
         self._cluster.note_failure(step.member)
         name = step.member.bookie_id
         ensemble_log.given_up(logger, self.seen.value.ledger_id, name, step.reason)
+        self.on_failure()
 
     def joined(self, step: steps.Join) -> None:
         """The metadata names another member."""

@@ -4,7 +4,7 @@ While one group of entries is being stored, the next one gathers (group commit).
 what is sent and when. ``writer`` carries it out.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from functools import partial
@@ -148,6 +148,16 @@ class WriteHandle(ClosedAtEnd):
         """
         machine = self._writer.machine
         return bool(machine.changes.failed) and machine.pending.lagging is None
+
+    @property
+    def may_be_sealed(self) -> bool:
+        """Whether ``close`` need not wait for a bookie that is away, to have every copy there."""
+        machine = self._writer.machine
+        return machine.pending.lagging is None or not machine.changes.failed
+
+    def on_failure(self, tell: Callable[[], None]) -> None:
+        """Call ``tell`` whenever a member is given up; it must take no lock, and not wait."""
+        self._members.on_failure = tell
 
     def append(self, value: bytes) -> int:
         """Add one entry, and return its id when the entry is durable on an ack quorum.

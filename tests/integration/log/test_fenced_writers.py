@@ -153,8 +153,9 @@ def test_its_ledger_is_closed_amid_a_roll(
     first.append(b"a")
     real = OwnTail.list_next
 
-    def listed(self: OwnTail, ledger_id: int) -> None:
-        real(self, ledger_id)
+    def listed(self: OwnTail, own: LedgerMetadata) -> None:
+        real(self, own)
+        ledger_id = own.ledger_id
         recover(keeper._cluster, ledger_id, self._password)
 
         def longer(ledger: LedgerMetadata | None) -> LedgerMetadata:

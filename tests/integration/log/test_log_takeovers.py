@@ -13,6 +13,7 @@ import pytest
 from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import (
     BookKeeperError,
+    InvalidTermError,
     LedgerClosedError,
     LedgerFencedError,
     OutcomeUnknownError,
@@ -103,6 +104,25 @@ def test_rb_20_nobody_writes_before_the_list_names_the_ledger(rig: Rig) -> None:
         trace = list(rig.faults.trace)
     listed = min(n for n, op in enumerate(trace) if (op.call, op.name) == ("put", f"logs/{NAME}"))
     assert listed < min(n for n, op in enumerate(trace) if op.call == "append")
+
+
+def test_a_writer_that_was_overtaken_puts_no_ledger_behind_its_successors(
+    rig: Rig, keeper: BookKeeper
+) -> None:
+    """The two go on in one ledger, so the list is the same to both."""
+    log = keeper.create_log(NAME, unbounded=True)
+    old = log.writer(settings=SILENT)
+    old.append(b"a")
+    new = log.writer(settings=SILENT)
+    before = log.record.tail
+    old._tail.make_next()
+    with pytest.raises(InvalidTermError):
+        old._tail.list_next(old._segment.handle.metadata)
+    assert log.record.tail == before
+    new.append(b"b")
+    new.close()
+    old.release()
+    assert values(log) == [b"a", b"b"]
 
 
 # --- RB-20b: the list has changed ------------------------------------------------------------

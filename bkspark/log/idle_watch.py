@@ -1,0 +1,41 @@
+"""A log writer looks for bookies that are back also while nothing is appended.
+
+A member may fail after the last append, and then no later append makes the writer look. The watch
+runs only while the writer is short of bookies. It does not keep the writer alive.
+"""
+
+from collections.abc import Callable
+from weakref import WeakMethod
+
+from bkspark import environment
+from bkspark.log import rolling
+
+
+class IdleWatch:
+    """Calls a writer every ``LOOK_SECONDS`` while it is short of bookies.
+
+    Args:
+        look: a method of the writer. It moves on if it can, and returns whether to call it again.
+    """
+
+    def __init__(self, look: Callable[[], bool]) -> None:
+        self._look = WeakMethod(look)
+        self._cancel: Callable[[], None] | None = None
+        self._is_over = False
+
+    def begin(self) -> None:
+        """Begin, unless it has begun. Takes no lock, so any thread may call it under its own."""
+        if self._cancel is None and not self._is_over:
+            self._cancel = environment.after(rolling.LOOK_SECONDS, self._wake, "look-for-bookies")
+
+    def stop(self) -> None:
+        """End for good."""
+        self._is_over = True
+        if self._cancel is not None:
+            self._cancel()
+
+    def _wake(self) -> None:
+        self._cancel = None
+        look = self._look()
+        if look is not None and look():
+            self.begin()
