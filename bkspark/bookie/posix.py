@@ -111,6 +111,7 @@ class PosixRoot:
                 if first:
                     journal.append(first)
                 os.fsync(descriptor)
+                progress.made()
                 os.fsync(folder)
             except BaseException:
                 journal.close()

@@ -64,6 +64,7 @@ class PosixEntryFile:
             try:
                 self._write_back(temp, self._length)
                 os.fsync(temp.descriptor)
+                progress.made()
                 posix_calls.link(temp.folder, temp.temp, temp.last)
                 os.unlink(temp.temp, dir_fd=temp.folder)
                 os.fsync(temp.folder)

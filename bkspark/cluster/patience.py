@@ -4,9 +4,12 @@ Rule 1. A call gets on if it moved a piece since it was looked at last (``bkspar
 
 Rule 2. A call that computes is not silent: it decodes or checks what it has read.
 
-Rule 3. It also gets on if its thread waits inside the kernel for a disk, and that disk completes
-requests: those of other tasks, processes or programs are in front of it. This counts at most
-``OTHERS_MAX`` times in a row, since the disk may have lost this one request.
+Rule 3. It also gets on if its thread waits inside the kernel for a disk, or has just been woken,
+and that disk completes requests: those of other tasks, processes or programs are in front of it.
+This counts at most ``OTHERS_MAX`` times in a row, since the disk may have lost this one request.
+
+Rule 4. A call that found out only now on which disk it works has its time once more. The first call
+of a process to a bookie, or to a metadata store, is such a call.
 """
 
 from bkspark.progress import Progress
@@ -29,6 +32,7 @@ class Patience:
         self._others = 0
         self._ticks = 0
         self._has_looked = False
+        self._knows_disk = progress.device is not None
 
     def begin_anew(self) -> None:
         """Look at what it does from now on."""
@@ -48,6 +52,7 @@ class Patience:
     def gets_on(self) -> bool:
         """Whether there was a sign of progress since this was asked last."""
         before, self._seen = self._seen, self._progress.count
+        knew_disk, self._knows_disk = self._knows_disk, self._progress.device is not None
         if before != self._seen:
             self.begin_anew()
             return True
@@ -55,12 +60,14 @@ class Patience:
         if has_looked and self._computes():
             self._others = 0
             return True
+        if not knew_disk and self._knows_disk:
+            return True
         seen = self._completed
         if not has_looked or seen is None or self._others >= OTHERS_MAX:
             return False
         self._others += 1
         moved = devices.completed(self._progress.device) != seen
-        return moved and devices.is_waiting_for_disk(self._progress.thread_id)
+        return moved and devices.is_at_work(self._progress.thread_id)
 
     def _computes(self) -> bool:
         """Whether its thread has used the processor since half time."""

@@ -17,6 +17,7 @@ from bkspark.cluster.hang_memory import Answer, HangMemory
 from bkspark.errors import BookKeeperError, OutcomeUnknownError
 from bkspark.metadata import patience
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
+from bkspark.storage import devices
 from bkspark.storage.shown import shown_url
 
 T = TypeVar("T")
@@ -135,7 +136,7 @@ class TimedStore(BoundToProcess):
         memory, place = environment.the_one(HangMemory), self._inner.uri
         if memory.hangs(place):
             raise self._silence("still does not answer")
-        answer = Answer(question, "ask-metadata-store")
+        answer = Answer(question, "ask-metadata-store", device=devices.device_of(place))
         if not answer.comes_within(self.seconds):
             memory.gave_up(place, answer)
             raise self._silence(f"gave no answer within {self.seconds:g} s")

@@ -19,6 +19,7 @@ import stat
 from collections.abc import Iterator
 from typing import Protocol, Self
 
+from bkspark import progress
 from bkspark.format.envelope import RECORD_BYTES_MAX
 from bkspark.storage import posix_calls
 
@@ -87,9 +88,13 @@ class PosixDirectory:
 
     Args:
         root: its path, for messages.
+
+    Attributes:
+        device: that it is on, as the kernel numbers it.
     """
 
-    def __init__(self, root_fd: int, root: str) -> None:
+    def __init__(self, root_fd: int, root: str, *, device: int) -> None:
+        self.device = device
         self._root_fd = root_fd
         self._root = root
         self.may_have_changed = False
@@ -142,6 +147,7 @@ class PosixDirectory:
                     os.mkdir(part, posix_calls.FOLDER_MODE, dir_fd=parent_fd)
                 # Also if it was there: its maker may have died before making it durable.
                 os.fsync(parent_fd)
+                progress.made()
             parent = f"{parent}/{part}" if parent else part
 
     def sync(self, folder: str) -> None:
@@ -164,6 +170,7 @@ class PosixDirectory:
         try:
             posix_calls.write_all(fd, data)
             os.fsync(fd)
+            progress.made()
             self.may_have_changed = True
             return _link(folder_fd, fd, temporary, name)
         finally:
@@ -210,11 +217,13 @@ def open_directory(root: str) -> PosixDirectory:
     """
     fd = posix_calls.open_root(root)
     try:
-        posix_calls.require_private(os.fstat(fd), root)
+        status = os.fstat(fd)
+        posix_calls.require_private(status, root)
     except BaseException:
         os.close(fd)
         raise
-    return PosixDirectory(fd, root)
+    progress.work_on(status.st_dev)
+    return PosixDirectory(fd, root, device=status.st_dev)
 
 
 def _link(folder_fd: int, fd: int, temporary: str, name: str) -> bool:

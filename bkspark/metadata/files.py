@@ -13,7 +13,7 @@ from bkspark.errors import InvalidRequestError
 from bkspark.metadata import names
 from bkspark.metadata.directory import TEMPORARY_PREFIX, Directory, open_directory
 from bkspark.metadata.versioned_store import VersionedStore
-from bkspark.storage import posix_calls
+from bkspark.storage import devices, posix_calls
 from bkspark.storage.shown import shown_url
 
 _NOTHING = ("lost+found/",)
@@ -65,7 +65,9 @@ class FileMetadataStore(VersionedStore):
                 ) from error
 
     def _directory(self) -> AbstractContextManager[Directory]:
-        return open_directory(str(self._root))
+        directory = open_directory(str(self._root))
+        devices.note(self._uri, directory.device)
+        return directory
 
 
 def _folder(uri: str) -> Path:

@@ -34,10 +34,10 @@ def completed(device: int | None) -> tuple[str, ...] | None:
     return tuple(fields[n] for n in _COMPLETED if n < len(fields)) or None
 
 
-def is_waiting_for_disk(thread_id: int) -> bool:
-    """Whether a thread of this process waits inside the kernel for a device (state D)."""
+def is_at_work(thread_id: int) -> bool:
+    """Whether a thread of this process waits inside the kernel for a device (D), or runs (R)."""
     text = _read(f"/proc/self/task/{thread_id}/stat")
-    return text.rpartition(")")[2].split()[:1] == ["D"]
+    return text.rpartition(")")[2].split()[:1] in (["D"], ["R"])
 
 
 def cpu_ticks(thread_id: int) -> int:

@@ -118,6 +118,7 @@ def _make_durable(here: int, below: int, path: str, *, is_new: bool) -> None:
     if identity in _durable_folders and not is_new:
         return
     os.fsync(here)
+    progress.made()
     if len(_durable_folders) >= _DURABLE_FOLDERS_MAX:
         _durable_folders.clear()
     _durable_folders.add(identity)
@@ -138,6 +139,7 @@ def put_new(folder: int, name: str, data: Buffer) -> bool:
         with closing(descriptor):
             write_all(descriptor, data)
             os.fsync(descriptor)
+        progress.made()
         link(folder, temp, name)
     except FileExistsError:
         os.unlink(temp, dir_fd=folder)
@@ -228,6 +230,7 @@ def sync_found(folder: int, name: str) -> None:
         if status.st_size > SLICE_BYTES:
             write_back(descriptor, 0, status.st_size)
         os.fsync(descriptor)
+    progress.made()
     os.fsync(folder)
 
 

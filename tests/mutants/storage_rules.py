@@ -165,7 +165,7 @@ MUTANTS = (
     Mutant(
         "a metadata folder that everybody can write is used",
         "open_directory",
-        "        posix_calls.require_private(os.fstat(fd), root)\n",
+        "        posix_calls.require_private(status, root)\n",
         "        pass\n",
         (
             f"{PRIVATE}::test_what_everybody_can_write_is_not_believed",

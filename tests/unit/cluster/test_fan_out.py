@@ -335,3 +335,16 @@ def test_whoever_has_less_time_than_a_bookie_waits_no_longer(
     answers = asking.ask([A], bookies.ask, Timeouts(60).at_most(0.05))
     assert isinstance(answers[A], BookieUnavailableError)
     bookies.let_go()
+
+
+def test_a_member_whose_disk_is_known_late_has_its_time_once_more():
+    """The first question of a process to a bookie finds out on which disk the bookie is."""
+    progress = Progress()
+    waited = fan_out._Waited(since=0.0, until=10.0, heartbeat=0)
+    waited.patience = fan_out.Patience(progress)
+    progress.device = 7
+    assert waited.gets_on(0)
+    waited.begin_anew(10.0, Timeouts(10.0))
+    assert (waited.looks_at, waited.until) == (15.0, 20.0)
+    waited.look()
+    assert not waited.gets_on(0)

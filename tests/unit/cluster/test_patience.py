@@ -28,7 +28,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     monkeypatch.setattr(
         devices, "completed", lambda number: None if number is None else (str(disk.completed),)
     )
-    monkeypatch.setattr(devices, "is_waiting_for_disk", lambda _thread: disk.is_waited_for)
+    monkeypatch.setattr(devices, "is_at_work", lambda _thread: disk.is_waited_for)
     monkeypatch.setattr(devices, "cpu_ticks", lambda _thread: disk.ticks)
     return disk
 
@@ -113,8 +113,16 @@ def test_a_disk_of_which_nothing_is_known_is_looked_at_once() -> None:
 
 
 def test_the_kernel_tells_of_this_thread_and_of_no_disk() -> None:
-    assert not devices.is_waiting_for_disk(threading.get_native_id())
-    assert not devices.is_waiting_for_disk(0)
+    assert devices.is_at_work(threading.get_native_id())
+    assert not devices.is_at_work(0)
+    waiting = threading.Event()
+    other = threading.Thread(target=waiting.wait)
+    other.start()
+    assert other.native_id is not None
+    while devices.is_at_work(other.native_id):  # it has just been started
+        pass
+    waiting.set()
+    other.join()
     assert devices.completed(None) is None
     assert devices.cpu_ticks(0) == 0
     assert devices.cpu_ticks(threading.get_native_id()) > 0
@@ -187,6 +195,25 @@ def test_a_slow_disk_is_not(now: list[float], disk: Disk) -> None:
     answer = Scripted([hangs, others_are_served, hangs, others_are_served, comes], now)
     answer.progress.device = 7
     assert answer.comes_within(10)
+
+
+def learns_its_disk(answer: Scripted) -> bool:
+    answer.progress.device = 7
+    return False
+
+
+def test_a_call_that_learns_its_disk_has_its_time_once_more(now: list[float], disk: Disk) -> None:
+    """The first call of a process to a bookie; the disk that it finds may be slow."""
+
+    def others_are_served(_answer: Scripted) -> bool:
+        disk.completed += 1
+        return False
+
+    answer = Scripted([learns_its_disk, hangs, others_are_served, comes], now)
+    assert answer.comes_within(10)
+    answer = Scripted([learns_its_disk, hangs, hangs], now)
+    assert not answer.comes_within(10)
+    assert answer.waited == [10, 5, 5]
 
 
 def test_the_time_begins_anew_after_the_process_was_stopped(now: list[float]) -> None:

@@ -4,17 +4,20 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from bkspark import environment
 from bkspark.cluster import timed_store
-from bkspark.cluster.hang_memory import HangMemory
+from bkspark.cluster.hang_memory import Answer, HangMemory
 from bkspark.cluster.records import Records
 from bkspark.cluster.timed_store import TimedStore
 from bkspark.errors import CorruptDataError, InvalidRequestError, OutcomeUnknownError
 from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.memory import MemoryMetadataStore
+from bkspark.metadata.uri import format_store
+from bkspark.storage import devices
 from tests.stopwatch import Stopwatch, patience
 
 NAMES = ("a", "b", "c", "d")
@@ -114,3 +117,22 @@ def test_one_that_is_damaged_or_gone_by_now_is_told_too() -> None:
     records.step_over = lambda key, _error: told.append(key)
     assert records.of_all(store.get_all("things")) == {name: name for name in "ab"}
     assert told == ["things/c"]
+
+
+def test_the_disk_of_the_store_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the second call on it is known before the call begins."""
+    seen: list[int | None] = []
+
+    def answer(question: Callable[[], object], name: str, *, device: int | None) -> object:
+        seen.append(device)
+        return Answer(question, name, device=device)
+
+    monkeypatch.setattr(timed_store, "Answer", answer)
+    store = TimedStore(format_store((tmp_path / "metadata").as_uri()))
+    monkeypatch.setattr(devices, "_devices", {})
+    store.get("things/a")
+    store.get("things/a")
+    assert seen == [None, tmp_path.stat().st_dev]
+    store.close()
