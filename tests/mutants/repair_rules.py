@@ -3,6 +3,7 @@
 from .mutant import Mutant
 
 REPAIR = "tests/integration/upkeep/test_repair.py"
+ANEW = "tests/integration/bookies/test_reinitialised_bookies.py"
 BUGS = "tests/integration/upkeep/test_bugs_of_repairs.py"
 RATES = (
     "tests/integration/upkeep/test_rates.py"
@@ -65,6 +66,13 @@ MUTANTS = (
         "standing is Standing.GONE or is_lost else",
         "standing is Standing.GONE else",
         (f"{REPAIR}::test_what_a_lost_bookie_still_shows_is_a_source_and_it_gets_nothing",),
+    ),
+    Mutant(
+        "a bookie that was initialised anew never gets its place back",
+        "Repair._target",
+        "set() if here is None else {place.member.bookie_id}",
+        "{place.member.bookie_id}",
+        (f"{ANEW}::test_it_gets_its_place_back_where_no_other_bookie_is_free",),
     ),
     Mutant(
         "a ledger that is not closed is repaired",

@@ -204,7 +204,9 @@ class Repair:
             if one.task.step.need.place.is_beside(place)
         }
         barred = leaving.barred(ledger, self._cluster.addresses())
-        used = begun | barred | task.avoid | {place.member.bookie_id}
+        # Initialised anew, it is another member (leaving, rule 3) and may get its place back.
+        same = set() if here is None else {place.member.bookie_id}
+        used = begun | barred | task.avoid | same
         target = task.kept
         if target is None or target.bookie_id in {m.bookie_id for m in staying} | begun | barred:
             target = successors.beside(staying, used, task.step.to)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from bkspark import verbs
 from bkspark.admin import bookies
 from bkspark.admin.bookies import reinitialising
 from bkspark.bookie.uri import storage
@@ -16,6 +17,7 @@ from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
 from tests.integration.hand_writer import HandWriter
 from tests.integration.rig import Rig, flat, partitions_of
+from tests.integration.upkeep.scenes import audited, copies, written
 
 
 def incarnation(rig: Rig, bookie_id: str = "bookie-1") -> str:
@@ -188,3 +190,16 @@ def test_a_bookie_that_was_declared_lost_serves_again(keeper: BookKeeper, rig: R
     with Cluster(rig.uri) as cluster:
         chosen = {c.member.bookie_id for c in cluster.candidates()}
     assert "bookie-1" in chosen
+
+
+def test_it_gets_its_place_back_where_no_other_bookie_is_free(make_rig: Callable[..., Rig]) -> None:
+    rig = make_rig(kind="memory", bookie_count=3)
+    ledger_id = written(rig)
+    before = rig.ledger(ledger_id).last_fragment.ensemble
+    rig.wipe(before[0].bookie_id)
+    bookies.reinit(rig.uri, before[0].bookie_id)
+    assert verbs.repair(rig.uri, no_lease=True).exit_status == 0
+    after = rig.ledger(ledger_id).last_fragment.ensemble
+    assert [member.bookie_id for member in after] == [member.bookie_id for member in before]
+    assert (after[0] != before[0], after[1:]) == (True, before[1:])
+    assert copies(audited(rig)) == []

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from bkspark import verbs
+from bkspark.admin import bookies
 from bkspark.admin.maintenance import Report
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
@@ -152,8 +153,6 @@ def test_a_bookie_that_is_silent_keeps_its_place(rig: Rig) -> None:
 
 
 def test_a_bookie_that_was_initialised_anew_is_another_one(rig: Rig) -> None:
-    from bkspark.admin import bookies
-
     ledger_id = written(rig)
     one = members(rig, ledger_id)[0]
     rig.wipe(one)
