@@ -6,6 +6,22 @@ WENT_BACK = "tests/integration/stream/test_checkpoints_that_went_back.py"
 
 MUTANTS = (
     Mutant(
+        "a query whose name is forgotten is not compared",
+        "_find_record",
+        "last_version(one.transactions, done.app_id)",
+        "one.transactions.get(done.app_id)",
+        (f"{WENT_BACK}::test_a_query_that_is_known_by_its_digest_is_compared[restarted-chained]",),
+    ),
+    Mutant(
+        "a query whose name is forgotten is not looked for in older ledgers",
+        "_find_committed",
+        "last_version(ledger.transactions, done.app_id)",
+        "ledger.transactions.get(done.app_id)",
+        (
+            f"{WENT_BACK}::test_a_query_that_is_known_by_its_digest_is_compared[closed_behind-chained]",
+        ),
+    ),
+    Mutant(
         "a batch below the last one counts as written",
         "is_repeated",
         "if batch_id < last_batch_id:",

@@ -30,6 +30,7 @@ from bkspark.log.streams.rewriting import blocks_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.record import AddRecord, Transaction
 from bkspark.protocol.log.batch_order import other_rows
+from bkspark.protocol.log.transactions import last_version
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +89,7 @@ def _find_committed(
             return tail.ledger, record
         for place in reversed(list(cluster.log(request.log_name).value.every_ledger())):
             ledger = cluster.ledger(place.ledger_id).value
-            if ledger.transactions.get(done.app_id) == done.version:
+            if last_version(ledger.transactions, done.app_id) == done.version:
                 record = _find_record(bookies, ledger, done, place.entry_count, password)
                 return None if record is None else (ledger, record)
     return None
@@ -110,7 +111,9 @@ def _find_record(
     while first < end:
         begin = max(first, end - span)
         records = find_records(bookies, ledger, password, begin=begin, end=end)
-        ours = [one for one in records if one.transactions.get(done.app_id) == done.version]
+        ours = [
+            one for one in records if last_version(one.transactions, done.app_id) == done.version
+        ]
         if not ours or ours[0].parts:
             return None
         if len(ours) < len(records) or ours[0].first_entry_id == 0:

@@ -11,9 +11,10 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
 from bkspark.log.rolling import RollPolicy
-from bkspark.log.streams import appending
+from bkspark.log.streams import appending, repeated_batch
 from bkspark.log.tail_closing import close_tail
 from bkspark.protocol.ledger.record import Transaction
+from bkspark.protocol.log import transactions
 from tests.integration.rig import Rig, Row, flat, partitions_of, rows_from
 from tests.integration.stream_driver import (
     QUERY,
@@ -169,6 +170,20 @@ def test_spark_s_own_retry_of_the_last_batch_changes_nothing(
     assert not commit(driver, 2, rows_of(2))
     assert driver.run(3) == [True]
     assert settled_rows(rig) == rows_before(again) + expected(3)
+
+
+@kinds
+@pytest.mark.parametrize("again", [restarted, closed_behind], ids=lambda way: way.__name__)
+def test_a_query_that_is_known_by_its_digest_is_compared(
+    rig: Rig, again: Way, is_unbounded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repeated_batch, "_SPAN", 1)
+    monkeypatch.setattr(transactions, "QUERIES_MAX", 1)
+    driver = committed(rig, options={"is_unbounded": is_unbounded})
+    assert commit(Driver(rig, "query-2", options={"is_unbounded": is_unbounded}), 0, others(4))
+    with pytest.raises(InvalidRequestError, match=OTHER_ROWS):
+        commit(again(driver), 2, others(10))
+    assert not commit(restarted(driver), 2, rows_of(2))
 
 
 RETRIES = {
