@@ -95,6 +95,7 @@ def test_polling_and_following_reads_what_was_appended_and_no_more(
         ) as handle:
             for _ in range(length):
                 handle.append_many([bytes(500)] * 10)
+            wait_for_all_copies(handle)
             amounts.total = 0
             reader = keeper.open_ledger(handle.ledger_id, recovery=False)
             opened.append(amounts.total)
