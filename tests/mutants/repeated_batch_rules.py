@@ -83,7 +83,7 @@ MUTANTS = (
     Mutant(
         "the batch is looked for in the log's open ledger only",
         "repeated_batch._find_committed",
-        "if ledger.transactions.get(done.app_id) == done.version:",
+        "if last_version(ledger.transactions, done.app_id) == done.version:",
         "if False:",
         (f"{WENT_BACK}::test_the_batch_is_found_behind_ledgers_and_batches_of_others",),
     ),
