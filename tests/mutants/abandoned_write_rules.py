@@ -3,6 +3,7 @@
 from .mutant import Mutant
 
 DRIVERS = "tests/integration/upkeep/test_killed_drivers.py"
+COLLECTED = f"{DRIVERS}::test_a_commit_into_a_tail_says_so_too"
 
 MUTANTS = (
     Mutant(
@@ -22,8 +23,29 @@ MUTANTS = (
     Mutant(
         "a commit does not say why its ledger is gone",
         "batch.commit.commit",
-        "seen = _not_collected(cluster, target)",
+        "seen = not_collected(cluster, target.ledger_id, target.request.log_name)",
         "seen = cluster.ledger(target.ledger_id)",
         (f"{DRIVERS}::test_a_commit_says_that_its_write_was_taken_for_abandoned",),
+    ),
+    Mutant(
+        "a micro-batch does not say why its ledger is gone",
+        "TailWriter._rewritten",
+        "            if staging.is_private:\n",
+        "            if False:\n",
+        (f"{COLLECTED}[stream]", f"{COLLECTED}[append]"),
+    ),
+    Mutant(
+        "a micro-batch whose ledger is gone is tried again and again",
+        "TailWriterCache._committed",
+        "except CollectedError:",
+        "except ZeroDivisionError:",
+        (f"{COLLECTED}[stream]",),
+    ),
+    Mutant(
+        "an append whose ledger is gone is tried again and again",
+        "streams.appending._tried",
+        " and not isinstance(error, CollectedError)",
+        "",
+        (f"{COLLECTED}[append]",),
     ),
 )

@@ -52,8 +52,8 @@ MUTANTS = (
     Mutant(
         "who is overtaken once gives up",
         "_tried",
-        "                if isinstance(error, _DISPLACED):\n                    return error\n",
-        "",
+        "if isinstance(error, _DISPLACED) and not isinstance(error, CollectedError):",
+        "if False:",
         (f"{APPENDS}::test_who_is_overtaken_by_a_recovery_that_closes_has_a_new_ledger",),
     ),
     Mutant(

@@ -49,7 +49,7 @@ def commit(target: BatchTarget, reports: Sequence[AttemptReport | None]) -> Comm
     if target.is_done:
         return CommitResult(target.ledger_id, 0, {})
     with Cluster(target.request.metadata_uri, cluster_id=target.cluster_id) as cluster:
-        seen = _not_collected(cluster, target)
+        seen = not_collected(cluster, target.ledger_id, target.request.log_name)
         with RecordWriter(
             cluster,
             seen,
@@ -65,17 +65,21 @@ def commit(target: BatchTarget, reports: Sequence[AttemptReport | None]) -> Comm
     return CommitResult(target.ledger_id, plan.row_count if has_joined else 0, writer.failures)
 
 
-def _not_collected(cluster: Cluster, target: BatchTarget) -> Versioned[LedgerMetadata]:
-    """The ledger that was made for the write.
+class CollectedError(NoSuchLedgerError):
+    """The ledger that was made for a write is gone; to write it again takes new tasks."""
+
+
+def not_collected(cluster: Cluster, ledger_id: int, log_name: str) -> Versioned[LedgerMetadata]:
+    """The ledger that was made for a write to a log.
 
     Raises:
-        NoSuchLedgerError: it is gone, most likely by a collection.
+        CollectedError: it is gone, most likely by a collection.
     """
     try:
-        return cluster.ledger(target.ledger_id)
+        return cluster.ledger(ledger_id)
     except NoSuchLedgerError as error:
-        raise NoSuchLedgerError(
-            f"ledger {target.ledger_id} of this write to log {target.request.log_name} was removed "
+        raise CollectedError(
+            f"ledger {ledger_id} of this write to log {log_name} was removed "
             "before the commit, by `bkspark collect` or with its log: by the clock of its driver a "
             "write that began longer ago than --abandoned-after (7 days) counts as abandoned",
             hint="set the clock of this host right, or give collect a longer --abandoned-after; "

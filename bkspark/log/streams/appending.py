@@ -28,7 +28,7 @@ from bkspark.errors import (
 )
 from bkspark.ledger.creating import APPEND
 from bkspark.log.batch import commit as batch_commit
-from bkspark.log.batch.commit import CommitResult
+from bkspark.log.batch.commit import CollectedError, CommitResult
 from bkspark.log.batch.plan import done_target, own_target, resolve_settings
 from bkspark.log.batch.target import BatchTarget, WriteRequest
 from bkspark.log.streams.micro_batch import StagingLedger
@@ -139,7 +139,7 @@ def _tried(
             is_new = tail.commit(rows)
         except BookKeeperError as error:
             if not tail.has_acked and not _is_there(tail, request, rows.staging.cluster_id, error):
-                if isinstance(error, _DISPLACED):
+                if isinstance(error, _DISPLACED) and not isinstance(error, CollectedError):
                     return error
                 raise
             is_new = True

@@ -23,6 +23,7 @@ from bkspark.errors import (
     NoSuchLedgerError,
     OutcomeUnknownError,
 )
+from bkspark.log.batch.commit import CollectedError
 from bkspark.log.batch.target import WriteRequest
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams.micro_batch import MicroBatch, StreamPart
@@ -114,6 +115,9 @@ class TailWriterCache:
                 continue
             try:
                 is_new = tail.commit(batch)
+            except CollectedError:
+                self._let_go(key)
+                raise
             except (LedgerFencedError, LedgerClosedError, NoSuchLedgerError) as error:
                 problem = error
                 self._let_go(key)

@@ -22,10 +22,12 @@ from bkspark.errors import (
     LedgerExistsError,
     LedgerFencedError,
     NoSuchLedgerError,
+    NotEnoughBookiesError,
 )
 from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
 from bkspark.ledger.deleting import exclude
+from bkspark.log.batch.commit import not_collected
 from bkspark.log.batch.plan import target_of
 from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.log.batch.target import BatchTarget, WriteRequest
@@ -39,6 +41,7 @@ from bkspark.log.truncation import retain_after_roll
 from bkspark.log.undecided import Undecided
 from bkspark.log.writable_tail import OpenTail
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, LedgerState
+from bkspark.protocol.log.batch import AttemptReport
 from bkspark.protocol.log.batch_order import is_repeated
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.settings import LogSettings
@@ -187,7 +190,7 @@ class TailWriter:
             if has_moved:
                 self._writer.require_current()
                 target = self._target()
-                reports = [rewrite_into(report, batch.staging, target) for report in reports]
+                reports = [self._rewritten(report, batch.staging, target) for report in reports]
                 bookies = (*target.ensemble, *target.spares)
             self._writer.write(reports, spares=bookies, transaction=done)
             self._last_version = self._last_version if done is None else done.version
@@ -198,6 +201,17 @@ class TailWriter:
             retain_after_roll(self._cluster, self._rolled)
             self._rolled = None
         return is_new
+
+    def _rewritten(
+        self, report: AttemptReport, staging: StagingLedger, target: BatchTarget
+    ) -> AttemptReport:
+        """As ``rewrite_into``; where its rows are gone, the error says if they were collected."""
+        try:
+            return rewrite_into(report, staging, target)
+        except NotEnoughBookiesError:
+            if staging.is_private:
+                not_collected(self._cluster, staging.ledger_id, self._request.log_name)
+            raise
 
     def _require_retry(self, batch: Staged) -> None:
         """Check that a micro-batch which is not new is the last one again, with the same rows.

@@ -19,6 +19,7 @@ from bkspark.format import layout
 from bkspark.log.batch.commit import commit
 from bkspark.log.batch.target import BatchTarget
 from bkspark.log.rolling import RollPolicy
+from bkspark.log.streams import appending
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation, crash_at, no_fault
@@ -110,6 +111,37 @@ def test_a_commit_says_that_its_write_was_taken_for_abandoned(
         commit(target, reports)
     for said in (f"ledger {target.ledger_id} of this write to log", "--abandoned-after", "clock"):
         assert said in str(refused.value)
+
+
+def micro_batch(rig: Rig) -> Callable[[], object]:
+    driver = Driver(rig)
+    planned = driver.planned(0)
+    return lambda: driver.commit(planned)
+
+
+def append(rig: Rig) -> Callable[[], object]:
+    target, staging = appending.prepare(rig.request(is_unbounded=True))
+    reports = rig.tasks(target, OTHERS)
+    return lambda: appending.commit(target, staging, reports)
+
+
+@pytest.mark.parametrize("kind", [micro_batch, append], ids=["stream", "append"])
+def test_a_commit_into_a_tail_says_so_too(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, kind: Callable[[Rig], Callable[[], object]]
+) -> None:
+    """At once, and nothing of it is in the log; the same write with new tasks is."""
+    now = environment.now_ms()
+    with monkeypatch.context() as behind:
+        behind.setattr(environment, "now_ms", lambda: now - WEEK_MS - 1000)
+        commit_it = kind(rig)
+    assert verbs.collect(rig.uri).done["ledgers"] == 1
+    with pytest.raises(NoSuchLedgerError) as refused:
+        commit_it()
+    for said in ("ledger 0 of this write to log", "--abandoned-after", "clock"):
+        assert said in str(refused.value)
+    assert settled_rows(rig) == []
+    kind(rig)()
+    assert len(settled_rows(rig)) in (4, 10)
 
 
 def test_a_clock_that_is_behind_abandons_nothing_where_others_are_right(
