@@ -11,6 +11,7 @@ another client has stored meanwhile stays.
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -88,7 +89,7 @@ def find_damaged(cluster: Cluster) -> Iterator[DamagedRecord]:
     for key in _all_keys(cluster):
         reason = _reason(cluster, key)
         if reason:
-            yield _described(key, reason)
+            yield _described(cluster, key, reason)
 
 
 def set_aside(cluster: Cluster, key: str, *, url: str = "") -> str:
@@ -119,7 +120,7 @@ def set_aside(cluster: Cluster, key: str, *, url: str = "") -> str:
             f"metadata record {key!r} can be read, so it is not set aside",
             hint="`bkspark metadata damaged` lists those that cannot be read",
         )
-    found = _described(key, reason)
+    found = _described(cluster, key, reason)
     if not found.can_be_set_aside:
         raise InvalidRequestError(f"metadata record {key!r} stays", hint=found.way_out)
     instead = _replacement(cluster, key, url)
@@ -142,7 +143,7 @@ def _kind(key: str) -> str:
     return key.partition("/")[0]
 
 
-def _described(key: str, reason: str) -> DamagedRecord:
+def _described(cluster: Cluster, key: str, reason: str) -> DamagedRecord:
     kind = _kind(key)
     back = "bring it back from a copy of the metadata store"
     aside = f"or `bkspark metadata set-aside {key}`"
@@ -154,8 +155,23 @@ def _described(key: str, reason: str) -> DamagedRecord:
         return DamagedRecord(key, reason, _RESTS[kind], way, False)
     if kind == layout.BOOKIES_PREFIX:
         aside += " --url URL, which makes it anew from the bookie's cookie"
+    log = _log_that_ends_in(cluster, key) if kind == layout.LEDGERS_PREFIX else ""
     rests = _RESTS.get(kind, "all that needs it")
+    if log:
+        rests = f"all of log {log}, which ends in the ledger: once it is set aside, the log can "
+        rests += "only be deleted"
     return DamagedRecord(key, reason, rests, f"{back}, {aside}")
+
+
+def _log_that_ends_in(cluster: Cluster, key: str) -> str:
+    """The log that has the ledger at its end, open or not closed in its list; empty if none has."""
+    name = key.partition("/")[2]
+    for log in cluster.log_names():
+        with suppress(BookKeeperError):  # what else is damaged is told of by itself
+            seen = cluster.logs.get(log)
+            if seen is not None and layout.parse_ledger_key(name) in seen.value.tail:
+                return log
+    return ""
 
 
 def _all_keys(cluster: Cluster) -> Iterator[str]:

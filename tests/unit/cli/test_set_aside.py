@@ -139,6 +139,20 @@ def test_what_can_be_read_is_not_set_aside(used: Any) -> None:
             set_aside(cluster, "logs/none")
 
 
+def test_what_a_log_ends_in_is_said_before_it_is_set_aside(run: Run, used: Any) -> None:
+    with BookKeeper(used.uri) as keeper, keeper.create_log("open").writer() as writer:
+        number = writer.ledger_id
+        writer.append(b"a")
+        damage(used, f"ledgers/{number:016d}")
+        damage(used, "logs/one")
+        with Cluster(used.uri) as cluster:
+            found = {one.key: one.rests for one in find_damaged(cluster)}
+        with pytest.raises(CorruptDataError):
+            writer.close()
+    assert "all of log open" in found.pop(f"ledgers/{number:016d}")
+    assert list(found) == ["logs/one"]
+
+
 def test_a_store_that_stumbles_makes_no_record_unreadable(
     used: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
