@@ -23,6 +23,8 @@ DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 DECISION_LINES_MAX = 60
+GENERATED = {"cli.md", "errors.md", "options.md"}
+"""Pages that are made from the code."""
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +99,15 @@ def error_texts(path: Path) -> set[str]:
         if isinstance(part, ast.Constant)
     }
     return found | parts
+
+
+def test_pages_name_the_actor() -> None:
+    """A writer, a reader, a recovery or an operator acts, and never "somebody"."""
+    pages = [README, *DOCS.rglob("*.md"), ROOT / "bkspark/protocol/README.md"]
+    unnamed = re.compile(r"\b(whoever|whom|somebody|nobody|anybody)\b", re.IGNORECASE)
+    written = [page for page in pages if "_build" not in page.parts and page.name not in GENERATED]
+    found = [(page.name, m[0]) for page in written for m in unnamed.finditer(page.read_text())]
+    assert found == []
 
 
 def test_decisions_are_numbered_short_and_of_one_form() -> None:
