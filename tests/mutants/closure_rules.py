@@ -1,5 +1,6 @@
 """Mutants of what is decided inside the closure of a compare-and-set."""
 
+from .change import Drop, Replace
 from .mutant import Mutant
 
 PAIRS = "tests/closures/test_pairs.py::test_where_a_guard_decides"
@@ -14,78 +15,70 @@ MUTANTS = (
     Mutant(
         "a truncation means whatever the log has by then",
         "truncation.truncate",
-        "        log.still_of(generation)  # offsets of another mean other entries\n",
-        "",
+        Drop("log.still_of"),
         pair("truncate rows", "overwrite rows"),
     ),
     Mutant(
         "a deleted log is truncated",
         "truncation._truncate",
-        "if record is None or record.is_tombstone:",
-        "if record is None:",
+        Replace("record is None or record.is_tombstone", "record is None"),
         pair("truncate chained", "delete chained"),
     ),
     Mutant(
         "a log is sealed that has other contents by then",
         "LogHandle.seal",
-        "self._existing(record).still_of(generation).sealed()",
-        "self._existing(record).sealed()",
+        Replace("self._existing(record).still_of(generation)", "self._existing(record)"),
         pair("seal rows", "overwrite rows"),
     ),
     Mutant(
         "settings of a deleted log are changed",
         "LogHandle._existing",
-        "if record is None or record.is_tombstone:",
-        "if record is None:",
+        Replace("record is None or record.is_tombstone", "record is None"),
         pair("keep chained", "delete chained") + pair("seal chained", "delete chained"),
     ),
     Mutant(
         "a log is deleted that has other contents by then",
         "deleting.delete_log",
-        "        record.still_of(before.value.generation)\n",
-        "",
+        Drop("record.still_of"),
         pair("delete rows", "overwrite rows"),
     ),
     Mutant(
         "a deletion ends where a collection was quicker",
         "deleting.make_tombstone",
-        "    except NoSuchLedgerError:  # a collection has freed it since\n        return False\n",
-        "    except ZeroDivisionError:\n        return False\n",
+        Replace("NoSuchLedgerError", "ZeroDivisionError", at=1),
         pair("delete chained", "collect"),
     ),
     Mutant(
         "a ledger is deleted that has joined a log",
         "deleting._without",
-        "    _require_unlisted(ledger, log)\n",
-        "",
+        Drop("_require_unlisted"),
         pair("delete the ledger of a commit", "commit rows"),
     ),
     Mutant(
         "a ledger joins that its log has dropped meanwhile",
         "LogRecord._require_joinable",
-        "if self.has_dropped(ledger.ledger_id):",
-        "if False:",
+        Replace("self.has_dropped(ledger.ledger_id)", "False"),
         pair("commit rows", "abort a commit"),
     ),
     Mutant(
         "a ledger joins a log that was sealed meanwhile",
         "LogRecord._require_joinable",
-        "        self._require_unsealed()\n",
-        "",
+        Drop("self._require_unsealed"),
         pair("commit rows", "seal rows"),
     ),
     Mutant(
         "a cursor begins where the log was truncated meanwhile",
         "cursors.open_cursor",
-        "touched.generation == log.generation and offset >= touched.first_offset",
-        "touched.generation == log.generation",
+        Replace(
+            "touched.generation == log.generation and offset >= touched.first_offset",
+            "touched.generation == log.generation",
+        ),
         pair("make a cursor of chained", "retain chained"),
     ),
     Mutant(
         "a roll goes on in a ledger as it was made",
         "OwnTail._listed_behind",
-        "following = self._cluster.ledger(made.ledger_id).value",
-        "following = made",
+        Replace("self._cluster.ledger(made.ledger_id).value", "made"),
         (
             "tests/integration/upkeep/test_killed_drivers.py"
             "::test_a_roll_does_not_list_a_ledger_that_was_collected",
@@ -94,65 +87,63 @@ MUTANTS = (
     Mutant(
         "a writer is not told that its log is gone",
         "OwnTail._listed_behind",
-        "if record is None or own not in record.tail:",
-        "if record is None:",
+        Replace("record is None or own not in record.tail", "record is None"),
         pair("roll chained", "delete chained"),
     ),
     Mutant(
         "a recovery goes on in a ledger that was deleted meanwhile",
         "Recoverer._update",
-        "if metadata is None or metadata.state is LedgerState.DELETING:",
-        "if metadata is None:",
+        Replace("metadata is None or metadata.state is LedgerState.DELETING", "metadata is None"),
         pair("recover a ledger", "delete a left ledger"),
     ),
     Mutant(
         "a bookie is removed without a look behind its last word",
         "removing._taken_out",
-        "left = () if force else _in_the_way(cluster, bookie_id)",
-        "left = ()",
+        Replace("() if force else _in_the_way(cluster, bookie_id)", "()"),
         pair("remove a new bookie", "write a ledger on a new bookie"),
     ),
     Mutant(
         "a new ledger has a bookie that is going",
         "creating.create_ledger",
-        "if not any(map(cluster.is_going, fragment.ensemble)):",
-        "if True:",
+        Replace("not any(map(cluster.is_going, fragment.ensemble))", "True"),
         pair("write a ledger on a new bookie", "remove a new bookie"),
     ),
     Mutant(
         "a bookie is begun anew that somebody else has begun anew",
         "reinitialising._instead_of",
-        "if now is None or (now.url, now.incarnation) != (before.url, before.incarnation):",
-        "if now is None:",
+        Replace(
+            "now is None or (now.url, now.incarnation) != (before.url, before.incarnation)",
+            "now is None",
+        ),
         pair("begin a bookie anew", "begin a bookie anew"),
     ),
     Mutant(
         "a place that a repair gave to a bookie that is going stays there",
         "Repair._swap",
-        "if self._cluster.is_going(target.member):",
-        "if False:",
+        Replace("self._cluster.is_going(target.member)", "False"),
         pair("decommission all", "remove a new bookie"),
     ),
     Mutant(
         "a member that a widening gave to a ledger stays, though it is going",
         "Widening._name_all",
-        'problem = f"bookie {who} is being removed" if self._is_going(fill) else ""',
-        'problem = ""',
+        Replace("f'bookie {who} is being removed' if self._is_going(fill) else ''", "''"),
         pair("widen a ledger", "remove a new bookie"),
     ),
     Mutant(
         "a sink ends because a recovery has closed its batch's own ledger",
         "tail_writer._headed",
-        "        except LedgerClosedError as error:",
-        "        except ZeroDivisionError as error:",
+        Replace("LedgerClosedError", "ZeroDivisionError"),
         pair("stream again", "repair damage"),
     ),
     Mutant(
         "a sink says that a log refused a batch that the log has",
         "TailWriterCache._committed",
-        "                except LedgerClosedError:\n"
-        "                    if problem is not None and _is_in_sealed_log(request, batch):\n",
-        "                except ZeroDivisionError:\n                    if problem is not None:\n",
+        (
+            Replace("LedgerClosedError", "ZeroDivisionError", at=0),
+            Replace(
+                "problem is not None and _is_in_sealed_log(request, batch)", "problem is not None"
+            ),
+        ),
         pair("stream on", "seal rows"),
     ),
 )

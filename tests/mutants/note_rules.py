@@ -1,5 +1,6 @@
 """Mutants of notes: what cannot be read or stored of them holds nobody up, and only delays."""
 
+from .change import Replace
 from .mutant import Mutant
 
 TESTS = "tests/integration/upkeep/test_notes.py"
@@ -9,45 +10,30 @@ DONE = f"{TESTS}::test_what_was_done_is_done_though_it_cannot_be_noted"
 
 MUTANTS = (
     Mutant(
-        "a pipe in the place of a note of gone ledgers ends a collection",
-        "gone_ledgers",
-        "_UNREADABLE = (CorruptDataError, OutcomeUnknownError)\n",
-        "_UNREADABLE = (CorruptDataError,)\n",
-        (f"{TESTS}::test_what_is_no_note_of_gone_ledgers_stops_only_what_needs_it",),
-    ),
-    Mutant(
         "a pipe in the place of a note of open ledgers ends a recovery",
         "OpenLedgers.note",
-        "        return self._notes.try_to_note(layout.OPEN_LEDGERS_KEY, after)\n",
-        '        self._notes.note(layout.OPEN_LEDGERS_KEY, after)\n        return ""\n',
-        (f"{TESTS}::test_what_is_no_note_of_open_ledgers_is_told_and_closed_ones_are_repaired",),
-    ),
-    Mutant(
-        "open ledgers that cannot be noted wait unsaid",
-        "recovering.run._report",
-        '        left.append(Left(f"metadata record {layout.OPEN_LEDGERS_KEY}", reason))\n',
-        "        pass\n",
+        Replace(
+            "return self._notes.try_to_note(layout.OPEN_LEDGERS_KEY, after)",
+            "self._notes.note(layout.OPEN_LEDGERS_KEY, after)\nreturn ''",
+        ),
         (f"{TESTS}::test_what_is_no_note_of_open_ledgers_is_told_and_closed_ones_are_repaired",),
     ),
     Mutant(
         "a damaged note holds up who would read it",
         "Notes.get",
-        "        except (CorruptDataError, OutcomeUnknownError) as error:\n",
-        "        except OutcomeUnknownError as error:\n",
+        Replace("(CorruptDataError, OutcomeUnknownError)", "OutcomeUnknownError"),
         (f"{AWAY}[False]", UNCHANGED),
     ),
     Mutant(
         "a note that the store says nothing of holds up who would read it",
         "Notes.get",
-        "        except (CorruptDataError, OutcomeUnknownError) as error:\n",
-        "        except CorruptDataError as error:\n",
+        Replace("(CorruptDataError, OutcomeUnknownError)", "CorruptDataError"),
         (f"{AWAY}[True]",),
     ),
     Mutant(
         "a damaged note is not written over",
         "Records.write_over",
-        "        stored = self._store.get(self._key(name))\n        return self._put(",
-        "        stored = None\n        return self._put(",
+        Replace("self._store.get(self._key(name))", "None"),
         (
             f"{TESTS}::test_a_report_that_cannot_be_read_is_written_over[audit]",
             f"{TESTS}::test_a_report_that_cannot_be_read_is_written_over[compact]",
@@ -57,36 +43,34 @@ MUTANTS = (
     Mutant(
         "a report that cannot be stored is an error in place of what was done",
         "Notes.try_to_note",
-        "        except BookKeeperError as error:\n",
-        "        except CorruptDataError as error:\n",
+        Replace("BookKeeperError", "CorruptDataError"),
         (DONE, f"{TESTS}::test_what_is_no_file_in_place_of_a_note_stops_nobody[pipe]"),
     ),
     Mutant(
         "nobody is told that a report could not be stored",
         "noted",
-        "    if not problem:\n        return report\n",
-        "    if problem or not problem:\n        return report\n",
+        Replace("not problem", "problem or not problem"),
         (DONE,),
     ),
     Mutant(
         "a lease that the store says nothing of holds everybody up",
         "alone",
-        "        return work()\n    if other is not None:\n",
-        "        raise\n    if other is not None:\n",
+        Replace("return work()", "raise", at=1),
         (f"{TESTS}::test_a_lease_that_the_store_says_nothing_of_is_done_without",),
     ),
     Mutant(
         "a bookie of which nothing is noted was away for ever",
         "_noted",
-        "    return AwayBookie(member.bookie_id, member.incarnation, since_ms)\n",
-        "    return AwayBookie(member.bookie_id, member.incarnation, min(since_ms, 1))\n",
+        Replace(
+            "AwayBookie(member.bookie_id, member.incarnation, since_ms)",
+            "AwayBookie(member.bookie_id, member.incarnation, min(since_ms, 1))",
+        ),
         (f"{AWAY}[False]",),
     ),
     Mutant(
         "what a scrub has found is lost with its marks",
         "Scrub._bring",
-        "        except BookKeeperError as error:\n",
-        "        except ZeroDivisionError as error:\n",
+        Replace("BookKeeperError", "ZeroDivisionError"),
         (
             f"{TESTS}::test_damage_that_cannot_be_marked_is_told_all_the_same",
             "tests/integration/upkeep/test_scrub_marks.py"

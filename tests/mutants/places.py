@@ -6,10 +6,12 @@ dotted name as tells it apart: ``Membership.swap``, or ``handles.membership.Memb
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from .change import Change, Text, apply
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("bkspark", "tests/simulation")
@@ -31,15 +33,25 @@ class Place:
     first: int
     end: int
 
-    def count(self, text: str, part: str) -> int:
-        """How often ``part`` is here, if the file says ``text``."""
-        return self._cut(text)[1].count(part)
+    def changed(self, text: str, changes: Sequence[Change]) -> str:
+        """What the file says after ``changes`` of what is here.
 
-    def replaced(self, text: str, old: str, new: str) -> str:
-        """What the file says with ``new`` in the place of the only ``old`` that is here."""
-        before, here, behind = self._cut(text)
-        assert here.count(old) == 1, f"{self.path} has changed: update the catalogue"
-        return before + here.replace(old, new) + behind
+        Raises:
+            AssertionError: what one of them changes is not here, or it is here several times.
+        """
+        match changes:
+            case [Text(old, new)]:
+                before, here, after = self._cut(text)
+                assert here.count(old) == 1, f"{old!r} is not here once: update the catalogue"
+                return before + here.replace(old, new) + after
+        tree = ast.parse(text)
+        apply(changes, self.find(tree))
+        return ast.unparse(ast.fix_missing_locations(tree))
+
+    def find(self, tree: ast.Module) -> ast.Module | _Definition:
+        """What stands here in ``tree``, the tree of the file."""
+        found = [node for _, node in _definitions(tree) if _first(node) == self.first]
+        return found[0] if found else tree
 
     def _cut(self, text: str) -> tuple[str, str, str]:
         lines = text.splitlines(keepends=True)
@@ -77,8 +89,12 @@ def _places_in(path: Path) -> Iterator[tuple[tuple[str, ...], Place]]:
     module = path.parent.parts if path.stem == "__init__" else path.with_suffix("").parts
     yield module, Place(str(path), 0, text.count("\n"))
     for name, node in _definitions(ast.parse(text)):
-        first = min([node.lineno, *(one.lineno for one in node.decorator_list)]) - 1
+        first = _first(node)
         yield (*module, *name), Place(str(path), first, node.end_lineno or first)
+
+
+def _first(node: _Definition) -> int:
+    return min([node.lineno, *(one.lineno for one in node.decorator_list)]) - 1
 
 
 def _definitions(

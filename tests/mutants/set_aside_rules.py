@@ -1,5 +1,6 @@
 """Mutants of what sets an unreadable metadata record aside."""
 
+from .change import Drop, Replace
 from .mutant import Mutant
 
 ASIDE = "tests/unit/cli/test_set_aside.py"
@@ -11,113 +12,108 @@ MUTANTS = (
     Mutant(
         "the bytes of a record that is set aside are not kept",
         "damaged_records.set_aside",
-        "    cluster.store.put(kept, stored.value, None)  # rule 2\n",
-        "",
+        Drop("cluster.store.put(kept, stored.value, None)"),
         (f"{EACH}[logs/one]", f"{ASIDE}::test_nothing_changes_where_the_bytes_cannot_be_kept"),
     ),
     Mutant(
         "what another client has stored meanwhile is set aside",
         "damaged_records.set_aside",
-        "cluster.store.put(key, instead, stored.version)  # rule 3",
-        "cluster.store.put(key, instead, getattr(cluster.store.get(key), 'version', 0) + 1)",
+        Replace("stored.version", "getattr(cluster.store.get(key), 'version', 0) + 1"),
         (f"{ASIDE}::test_a_record_that_was_changed_meanwhile_stays",),
     ),
     Mutant(
         "a record that can be read is set aside",
         "damaged_records.set_aside",
-        "    if not reason:\n",
-        "    if False:\n",
+        Replace("not reason", "False"),
         (f"{ASIDE}::test_what_can_be_read_is_not_set_aside",),
     ),
     Mutant(
         "a store that stumbles makes a record unreadable",
         "damaged_records.set_aside",
-        "_malformation(key, stored.value)",
-        "_reason(cluster, key)",
+        Replace("_malformation(key, stored.value)", "_reason(cluster, key)"),
         (f"{ASIDE}::test_a_store_that_stumbles_makes_no_record_unreadable",),
     ),
     Mutant(
         "what was set aside is set aside",
         "damaged_records.set_aside",
-        'if not key.partition("/")[2] or _kind(key) not in {*_RESTS, *_NOTES}:',
-        'if not key.partition("/")[2]:',
+        Replace(
+            "not key.partition('/')[2] or _kind(key) not in {*_RESTS, *_NOTES}",
+            "not key.partition('/')[2]",
+        ),
         (f"{ASIDE}::test_the_bytes_of_a_record_that_was_set_aside_stay",),
     ),
     Mutant(
         "a note is set aside",
         "damaged_records.set_aside",
-        "    if not found.can_be_set_aside:\n",
-        "    if False:\n",
+        Replace("not found.can_be_set_aside", "False"),
         (f"{ASIDE}::test_notes_are_written_over_and_not_set_aside",),
     ),
     Mutant(
         "the record of a ledger stays unreadable",
         "damaged_records.set_aside",
-        "        cluster.store.delete(key)  # no other",
-        "        pass  # no other",
+        Drop("cluster.store.delete"),
         (f"{EACH}[ledgers/0000000000000001]",),
     ),
     Mutant(
         "ledgers of a log that was set aside are garbage",
         "Metadata._judged",
-        "ledger_id < log.committed.strays_below",
-        "False",
+        Replace("ledger_id < log.committed.strays_below", "False"),
         (STRAYS,),
     ),
     Mutant(
         "a log that is deleted again forgets that its record was set aside",
         "LogRecord.vacated",
-        "orphaned, before.strays_below)",
-        "orphaned)",
+        Replace(
+            "Committed(forgotten_queries(known), {}, orphaned, before.strays_below)",
+            "Committed(forgotten_queries(known), {}, orphaned)",
+        ),
         (STRAYS,),
     ),
     Mutant(
         "ids of ledgers are given again after the counter was set aside",
         "restored_counter",
-        "max(ids, default=0) + UNSEEN_IDS",
-        "max(ids, default=0)",
+        Replace("max(ids, default=0) + UNSEEN_IDS", "max(ids, default=0)"),
         (f"{ASIDE}::test_no_number_of_a_ledger_is_given_again_after_the_counter_was_set_aside",),
     ),
     Mutant(
         "any bookie's cookie gives a record",
         "restored_bookie",
-        "if cookie is None or (cookie.cluster_id, cookie.bookie_id) != whose:",
-        "if cookie is None:",
+        Replace(
+            "cookie is None or (cookie.cluster_id, cookie.bookie_id) != whose", "cookie is None"
+        ),
         (f"{ASIDE}::test_the_record_of_a_bookie_is_made_anew_from_its_cookie",),
     ),
     Mutant(
         "where a bookie is has another spelling in its restored record",
         "restored_bookie",
-        "    url = canonical(url)\n",
-        "",
+        Drop("url = canonical(url)"),
         (f"{ASIDE}::test_the_record_of_a_bookie_is_made_anew_from_its_cookie",),
     ),
     Mutant(
         "a record is set aside without a question",
         "cli.records.set_aside",
-        "        if found is not None:\n",
-        "        if False:\n",
+        Replace("found is not None", "False"),
         (f"{EACH}[logs/one]",),
     ),
     Mutant(
         "a reader fails where the record of a bookie is unreadable",
         "OpenBookies.__init__",
-        "cluster.addresses(leave_out)",
-        "cluster.addresses()",
+        Replace("cluster.addresses(leave_out)", "cluster.addresses()"),
         (GO_ON,),
     ),
     Mutant(
         "nothing is placed anywhere while the record of a bookie is unreadable",
         "Cluster.candidates",
-        ", step_over=leave_out)",
-        ")",
+        Replace(
+            "self.probe(exclude=exclude, enough=enough, needed=needed, step_over=leave_out)",
+            "self.probe(exclude=exclude, enough=enough, needed=needed)",
+        ),
         (GO_ON,),
     ),
     Mutant(
         "a bookie is removed that an unreadable record may name",
         "removing._in_the_way",
-        'return (Left("metadata", f"it may name {bookie_id}: {error.args[0]}", hint),)',
-        "return ()",
+        Replace("(Left('metadata', f'it may name {bookie_id}: {error.args[0]}', hint),)", "()"),
         (f"{ASIDE}::test_a_bookie_that_an_unreadable_record_may_name_stays",),
     ),
 )

@@ -1,5 +1,6 @@
 """Mutants of escapes in what is printed: no text steers a terminal."""
 
+from .change import Replace
 from .mutant import Mutant
 
 STEERING = "tests/unit/cli/test_terminal_escapes.py"
@@ -12,8 +13,7 @@ MUTANTS = (
     Mutant(
         "text is shown as it is",
         "ForPeople.write",
-        'self.rich_proxied_file.write(visible(text, keep="\\n\\t"))',
-        "self.rich_proxied_file.write(text)",
+        Replace("visible(text, keep='\\n\\t')", "text"),
         (
             f"{SHOWN}[pipe-value]",
             f"{SHOWN}[pipe-title]",
@@ -28,8 +28,10 @@ MUTANTS = (
     Mutant(
         "a command does not look after its outputs",
         "program.main",
-        "    with outputs_for_people():\n        return _main(",
-        "    if True:\n        return _main(",
+        Replace(
+            "with outputs_for_people():\n    ...",
+            "if True:\n    return _main(sys.argv[1:] if arguments is None else list(arguments))",
+        ),
         (
             f"{COMMAND}[pipe-log read as a table-text]",
             f"{STEERING}::test_an_error_that_nobody_foresaw_steers_nothing[terminal-debug]",
@@ -38,89 +40,49 @@ MUTANTS = (
     Mutant(
         "stderr is shown as it is",
         "outputs_for_people",
-        "with redirect_stdout(out), redirect_stderr(err):",
-        "with redirect_stdout(out):",
+        Replace(
+            "with redirect_stdout(out), redirect_stderr(err):\n    ...",
+            "with redirect_stdout(out):\n    ...",
+        ),
         (f"{SHOWN}[terminal-stderr]",),
     ),
     Mutant(
         "stdout is shown as it is",
         "outputs_for_people",
-        "with redirect_stdout(out), redirect_stderr(err):",
-        "with redirect_stderr(err):",
+        Replace(
+            "with redirect_stdout(out), redirect_stderr(err):\n    ...",
+            "with redirect_stderr(err):\n    ...",
+        ),
         (f"{SHOWN}[terminal-stdout]",),
     ),
     Mutant(
         "a cell is shown as it is",
         "output._shown",
-        "    return visible(_text(value))\n",
-        "    return _text(value)\n",
+        Replace("visible(_text(value))", "_text(value)"),
         (f"{SHOWN}[terminal-value]", f"{SHOWN}[terminal-list]", f"{SHOWN}[terminal-pair]"),
-    ),
-    Mutant(
-        "a title is shown as it is",
-        "print_table",
-        "title = Text(visible(column.title))",
-        "title = Text(column.title)",
-        (f"{SHOWN}[terminal-title]",),
     ),
     Mutant(
         "a title is markup",
         "print_table",
-        "title = Text(visible(column.title))",
-        "title = visible(column.title)",
+        Replace("Text(visible(column.title))", "visible(column.title)"),
         (f"{STEERING}::test_a_title_is_no_markup[terminal]",),
-    ),
-    Mutant(
-        "the name of a fact is shown as it is",
-        "print_pairs",
-        'Text(visible(name), style="bold")',
-        'Text(name, style="bold")',
-        (f"{SHOWN}[terminal-name]",),
-    ),
-    Mutant(
-        "a finding is shown as it is",
-        "print_styled",
-        "((visible(text), style) for text, style in pieces)",
-        "((text, style) for text, style in pieces)",
-        (
-            f"{SHOWN}[terminal-subject]",
-            f"{SHOWN}[terminal-message]",
-            f"{SHOWN}[terminal-fix]",
-        ),
     ),
     Mutant(
         "a note is shown as it is",
         "output.note",
-        'print(visible(" ".join(text.split())), file=sys.stderr)',
-        'print(" ".join(text.split()), file=sys.stderr)',
+        Replace("visible(' '.join(text.split()))", "' '.join(text.split())"),
         (f"{STEERING}::test_a_note_steers_nothing_whoever_has_the_stream",),
     ),
     Mutant(
         "JSON escapes only what it must",
         "_dumps",
-        'return _escaped(text, lambda char: json.dumps(char)[1:-1], keep="\\n")',
-        "return text",
+        Replace("_escaped(text, lambda char: json.dumps(char)[1:-1], keep='\\n')", "text"),
         (f"{JSON}[terminal-utf-8]", f"{JSON}[pipe-utf-8]"),
     ),
     Mutant(
         "what changes the direction of writing is no control",
         "_steers",
-        'return not char.isprintable() and category(char) != "Zs"',
-        'return category(char) == "Cc"',
+        Replace("not char.isprintable() and category(char) != 'Zs'", "category(char) == 'Cc'"),
         (EACH, f"{SHOWN}[terminal-value]", f"{JSON}[terminal-utf-8]"),
-    ),
-    Mutant(
-        "a wide blank is taken for a control",
-        "_steers",
-        'return not char.isprintable() and category(char) != "Zs"',
-        "return not char.isprintable()",
-        (EACH,),
-    ),
-    Mutant(
-        "the demo draws the name of any folder",
-        "cluster.demo",
-        "    if visible(folder) != folder:\n",
-        "    if False:\n",
-        (f"{STEERING}::test_the_demo_draws_no_name_that_steers",),
     ),
 )

@@ -1,9 +1,14 @@
 """The catalogue of mutants as a whole: it is sound, and its tests pass on the package as it is."""
 
+import ast
+import copy
+from functools import cache
+
 import pytest
 
 from ..thorough import always  # noqa: TID252
 from .catalog import MUTANTS
+from .change import Text, apply
 from .mutant import Mutant
 from .places import ROOT, place
 from .required import ALWAYS
@@ -29,13 +34,35 @@ def test_the_copy_hides_the_package(package: Copy) -> None:
 
 
 def test_every_rule_is_in_its_place_once() -> None:
-    missing = []
+    wrong = {}
     for mutant in MUTANTS:
-        where = place(mutant.place)
-        text = (ROOT / where.path).read_text(encoding="utf-8")
-        if where.count(text, mutant.old) != 1:
-            missing.append(mutant.name)
-    assert missing == []
+        try:
+            require_change(mutant)
+        except AssertionError as error:
+            wrong[mutant.name] = str(error)
+    assert wrong == {}
+
+
+def require_change(mutant: Mutant) -> None:
+    where = place(mutant.place)
+    match mutant.changes:
+        case [Text()]:
+            where.changed(text_of(where.path), mutant.changes)
+        case changes:
+            node = where.find(tree_of(where.path))
+            changed = copy.deepcopy(node)
+            apply(changes, changed)
+            assert ast.dump(changed) != ast.dump(node), "nothing changes"
+
+
+@cache
+def text_of(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+@cache
+def tree_of(path: str) -> ast.Module:
+    return ast.parse(text_of(path))
 
 
 def test_every_listed_test_is_there() -> None:

@@ -1,7 +1,11 @@
 """Places are found by name, wherever their files are."""
 
+import ast
+import textwrap
+
 import pytest
 
+from .change import Change, Drop, DropArgument, Replace, Text
 from .places import ROOT, Place, place
 
 
@@ -33,9 +37,79 @@ def test_a_name_of_several_or_of_none_is_refused(name: str) -> None:
         place(name)
 
 
-def test_only_what_stands_in_the_place_is_replaced() -> None:
-    text = "a = 1\nb = 1\n"
-    second = Place("none", first=1, end=2)
-    assert second.replaced(text, "1", "2") == "a = 1\nb = 2\n"
+SOURCE = """\
+def first(x):
+    if x is None:
+        raise ValueError  # why
+    log(x)
+
+
+def second(x):
+    if x is None: raise ValueError
+    x.log(1, deep=(True))
+    return x + 1 + 1
+"""
+SECOND = Place("none", first=6, end=10)
+
+
+def changed(*changes: Change) -> str:
+    """The second function, changed."""
+    before, _, after = SECOND.changed(SOURCE, changes).partition("def second(x):\n")
+    assert ast.dump(ast.parse(before)) == ast.dump(ast.parse(SOURCE[: SOURCE.index("\n\ndef")]))
+    return textwrap.dedent(after)
+
+
+def test_an_expression_of_the_place_is_replaced_however_it_is_laid_out() -> None:
+    assert "x.log(2)" in changed(Replace("x.log(1, deep=True)", "x.log(2)"))
+
+
+def test_a_statement_is_known_by_its_head() -> None:
+    assert changed(Replace("if x is None: ...", "if False: ...")).startswith("if False:\n    raise")
+    assert changed(Drop("if x is None: ...")).startswith("x.log")
+
+
+def test_a_call_is_known_by_what_it_calls() -> None:
+    assert "log" not in changed(Drop("x.log"))
+
+
+def test_a_block_that_loses_its_only_statement_does_nothing() -> None:
+    assert changed(Drop("raise ValueError")).startswith("if x is None:\n    pass\n")
+
+
+def test_an_argument_goes_and_a_case_and_a_handler_are_known_by_their_heads() -> None:
+    assert "x.log(1)" in changed(DropArgument("deep"))
+    text = "def f(x):\n match x:\n  case [1, _]: f(x)\n  case _:\n   try: f(x)\n"
+    text += "   except OSError: x()\n"
+    place = Place("none", first=0, end=5)
+    assert "case [1, _]" not in place.changed(text, [Drop("case [1, _]: ...")])
+    assert "case [1 | 2, _]:\n            f(x)" in place.changed(
+        text, [Replace("case [1, _]: ...", "case [1 | 2, _]: ...")]
+    )
+    assert "except ValueError:\n                x()" in place.changed(
+        text, [Replace("except OSError: ...", "except ValueError: ...")]
+    )
+
+
+def test_statements_are_replaced() -> None:
+    assert "log" not in changed(Replace("x.log(1, deep=True)\nreturn x + 1 + 1", "return x"))
+
+
+def test_a_text_is_replaced() -> None:
+    assert SECOND.changed(SOURCE, [Text("+ 1 +", "+ 2 +")]).endswith("x + 2 + 1\n")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(Replace("1", "2"), Replace("log(x)", "x"), Drop("log"), Drop("raise KeyError")),
+        *(Text("1", "2"), Replace("1", "2", at=3)),
+    ],
+)
+def test_what_is_not_there_once_is_refused(change: Change) -> None:
     with pytest.raises(AssertionError, match="update the catalogue"):
-        second.replaced(text, "a", "c")
+        changed(change)
+
+
+def test_one_of_several_is_named_by_its_number() -> None:
+    assert "x + 2 + 1" in changed(Replace("1", "2", at=1))
+    assert "x + 1 + 2" in changed(Replace("1", "2", at=2))

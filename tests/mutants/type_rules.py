@@ -1,5 +1,6 @@
 """Mutants of what may be stored: types that Spark reads, and values that readers can decode."""
 
+from .change import Drop, Replace
 from .mutant import Mutant
 
 TYPES = "tests/unit/format/test_spark_types.py"
@@ -14,8 +15,7 @@ MUTANTS = (
     Mutant(
         "only the layout of rows is looked at before they are stored",
         "ValueRules.require",
-        "rows.validate(full=True)",
-        "rows.validate()",
+        Replace("rows.validate(full=True)", "rows.validate()"),
         (
             f"{NOT_UTF_8}[map key]",
             f"{VALUES}::test_a_decimal_that_has_too_many_digits_is_refused",
@@ -24,147 +24,130 @@ MUTANTS = (
     Mutant(
         "a task writes what readers cannot decode",
         "AttemptWriter._write_stripes",
-        "            self._rules.require(rows, first_row=row_count, "
-        'of=f"partition {self._partition_id}")\n',
-        "",
+        Drop("self._rules.require"),
         (f"{TASKS}::test_a_string_that_is_not_utf_8_fails_its_task[none]",),
     ),
     Mutant(
         "a handle appends what readers cannot decode",
         "TableIntake.rows_of",
-        "        self._rules.require(rows, first_row=first_row)\n",
-        "",
+        Drop("self._rules.require"),
         (f"{LEDGERS}::test_a_string_that_is_not_utf_8_gets_no_id",),
     ),
     Mutant(
         "a table of any type is cast",
         "TableIntake.rows_of",
-        "            arrow_values.require_convertible(self._schema, table.schema)\n",
-        "            pass\n",
+        Drop("arrow_values.require_convertible"),
         (f"{LEDGERS}::test_a_table_is_cast_only_where_no_value_changes",),
     ),
     Mutant(
         "a table whose schema was refused is taken the next time",
         "TableIntake.rows_of",
-        "            arrow_values.require_convertible(self._schema, table.schema)\n"
-        "            self._convertible = table.schema\n",
-        "            before, self._convertible = self._convertible, table.schema\n"
-        "            arrow_values.require_convertible(self._schema, before)\n",
+        Replace(
+            "arrow_values.require_convertible(self._schema, table.schema)\n"
+            "self._convertible = table.schema",
+            "before, self._convertible = (self._convertible, table.schema)\n"
+            "arrow_values.require_convertible(self._schema, before)",
+        ),
         (f"{LEDGERS}::test_a_table_is_cast_only_where_no_value_changes",),
     ),
     Mutant(
         "a string may be one character longer than its column",
         "_require_length",
-        "longest > most",
-        "longest > most + 1",
+        Replace("longest > most", "longest > most + 1"),
         (f"{VALUES}::test_a_string_is_not_longer_than_its_column_allows[char(3)]",),
     ),
     Mutant(
         "rows are held to what the DataFrame says of its columns, not to what the log says",
         "resolve_settings",
-        "return ResolvedSettings(log, quorum, spec, schema, is_strict)",
-        "return ResolvedSettings(\n"
-        "        log, quorum, spec, arrow_schema.encode(request.schema), is_strict\n"
-        "    )",
+        Replace(
+            "ResolvedSettings(log, quorum, spec, schema, is_strict)",
+            "ResolvedSettings(log, quorum, spec, arrow_schema.encode(request.schema), is_strict)",
+        ),
         (f"{TASKS}::test_rows_are_held_to_what_the_log_says_of_its_columns",),
     ),
     Mutant(
         "a log is made of types that Spark cannot read",
         "arrow_schema.require_storable",
-        "            _require_spark_type(field)\n",
-        "",
+        Drop("_require_spark_type"),
         (f"{LEDGERS}::test_a_type_that_spark_cannot_read_makes_neither_ledger_nor_log[uint8]",),
     ),
     Mutant(
         "a log is made of types that Arrow cannot write",
         "arrow_schema.require_storable",
-        "    if not _why_unreadable(schema):\n        return\n",
-        "    return\n",
+        Replace("if not _why_unreadable(schema):\n    ...", "if True:\n    ..."),
         (f"{TYPES}::test_nesting_beyond_arrows_depth_is_refused[struct-70]",),
     ),
     Mutant(
         "a collation that a DataFrame says is not compared",
         "_column_of_both",
-        "is_exact=spark_types.is_declared(given)",
-        "is_exact=False",
+        Replace("spark_types.is_declared(given)", "False"),
         (f"{TYPES}::test_types_that_arrow_cannot_tell_do_not_fit[no collation, said so]",),
     ),
     Mutant(
         "a column may say a type that it is not stored as",
         "spark_types.spark_type",
-        "_agreed(_declared(field.name, text), natural)",
-        "_declared(field.name, text)",
+        Replace("_agreed(_declared(field.name, text), natural)", "_declared(field.name, text)"),
         (f"{TYPES}::test_a_column_that_contradicts_itself_is_refused[a narrower type]",),
     ),
     Mutant(
         "structs that Spark has tagged are structs like others",
         "_struct_type",
-        'if tags.get(name.encode()) == b"true" and kind',
-        "if False and kind",
+        Replace("tags.get(name.encode()) == b'true'", "False"),
         (f"{TYPES}::test_types_that_arrow_cannot_tell_do_not_fit[a variant into a struct]",),
     ),
     Mutant(
         "lists of void are cast by Arrow alone",
         "arrow_schema._cast",
-        "if _has_list_of_void(field.type):",
-        "if False:",
+        Replace("_has_list_of_void(field.type)", "False"),
         (f"{VALUES}::test_lists_of_void_beside_what_is_cast_stay_as_they_are[list]",),
     ),
     Mutant(
         "rows are appended without having been decoded",
         "encode_parts",
-        "        if is_of_any_type:\n",
-        "        if False:\n",
+        Replace("if is_of_any_type:\n    ...", "if False:\n    ..."),
         (f"{GROUPS}::test_rows_that_a_reader_would_refuse_are_not_encoded",),
     ),
     Mutant(
         "a place may have another SRID than its column",
         "ValueRules.require",
-        "            _require_spark_values(rows, index, of)\n",
-        "            pass\n",
+        Drop("_require_spark_values"),
         (f"{VALUES}::test_a_place_has_the_srid_of_its_column[geometry-top level]",),
     ),
     # --- groups ----------------------------------------------------------------------------------
     Mutant(
         "a group of bytes has no bound",
         "WriteHandle._require_values",
-        "        require_within_bounds(len(values), size)\n",
-        "",
+        Drop("require_within_bounds"),
         (f"{GROUPS}::test_more_bytes_than_are_appended_at_once_get_no_id[bytes]",),
     ),
     Mutant(
         "a table has no bound once it is cast",
         "TableIntake.rows_of",
-        "        require_within_bounds(rows.num_rows, rows.nbytes)\n",
-        "",
+        Drop("require_within_bounds(rows.num_rows, rows.nbytes)"),
         (f"{GROUPS}::test_a_table_that_is_too_large_only_once_it_is_cast_gets_no_id",),
     ),
     Mutant(
         "entries have bounds only together",
         "WriteHandle.append_async",
-        "if len(value) > GROUP_BYTES_MAX:",
-        "if False:",
+        Replace("len(value) > GROUP_BYTES_MAX", "False"),
         (f"{GROUPS}::test_an_entry_is_bounded_before_it_is_taken",),
     ),
     Mutant(
         "groups are sent before the last of them is looked at",
         "append_in_groups",
-        "for piece in pieces if len(pieces) > 1 else ():",
-        "for piece in ():",
+        Replace("pieces if len(pieces) > 1 else ()", "()"),
         (f"{GROUPS}::test_nothing_of_what_may_be_split_is_appended_if_some_is_refused",),
     ),
     Mutant(
         "a block has no bound",
         "EntryLogEncoder.encode",
-        "if batch.nbytes > BLOCK_BYTES_MAX or batch.num_rows > BLOCK_ROWS_MAX:",
-        "if False:",
+        Replace("batch.nbytes > BLOCK_BYTES_MAX or batch.num_rows > BLOCK_ROWS_MAX", "False"),
         (f"{GROUPS}::test_a_block_is_bounded_before_it_is_packed",),
     ),
     Mutant(
         "a column of a schema text does not say its Spark type",
         "schema_text._column",
-        "    return pa.field(name, arrow, metadata=metadata)",
-        "    return pa.field(name, arrow)",
+        Replace("pa.field(name, arrow, metadata=metadata)", "pa.field(name, arrow)"),
         (
             f"{TEXTS}::test_each_type_is_stored_as_a_dataframe_stores_it",
             f"{TEXTS}::test_names_comments_and_lengths_are_kept",
@@ -173,8 +156,7 @@ MUTANTS = (
     Mutant(
         "what stands behind a schema is passed over",
         "_Ddl.schema",
-        "        if self._tokens[0][0]:",
-        "        if False:",
+        Replace("self._tokens[0][0]", "False"),
         (f"{TEXTS}::test_what_is_no_schema_is_refused_in_one_line",),
     ),
 )

@@ -1,5 +1,6 @@
 """Mutants of how records are kept in ZooKeeper, and of what its answers are taken for."""
 
+from .change import Drop, DropArgument, Replace
 from .mutant import Mutant
 
 FOLDER = "tests/unit/metadata/zookeeper"
@@ -18,88 +19,100 @@ MUTANTS = (
     Mutant(
         "a change is sent to ZooKeeper again when its answer is lost",
         "Session.commit",
-        "            results = _result(transaction.commit_async(), limit)\n",
-        "            try:\n"
-        "                results = _result(transaction.commit_async(), limit)\n"
-        "            except _RECONNECTING:\n"
-        "                transaction.committed = False\n"
-        "                results = _result(transaction.commit_async(), limit)\n",
+        Replace(
+            "results = _result(transaction.commit_async(), limit)",
+            "try:\n"
+            "    results = _result(transaction.commit_async(), limit)\n"
+            "except _RECONNECTING:\n"
+            "    transaction.committed = False\n"
+            "    results = _result(transaction.commit_async(), limit)",
+        ),
         (f"{ONCE}::test_a_change_without_an_answer_is_unknown",),
     ),
     Mutant(
         "a change that waited too long may be carried out late",
         "Session._translated",
-        "            if not isinstance(error, _RECONNECTING) or",
-        "            if",
+        Replace(
+            "not isinstance(error, _RECONNECTING) or isinstance(error, ConnectionClosedError)",
+            "isinstance(error, ConnectionClosedError)",
+        ),
         (f"{ONCE}::test_a_change_that_waited_too_long_is_never_carried_out",),
     ),
     Mutant(
         "a connection to ZooKeeper that was closed is used on",
         "Session._translated",
-        " or isinstance(error, ConnectionClosedError):",
-        ":",
+        Replace(
+            "not isinstance(error, _RECONNECTING) or isinstance(error, ConnectionClosedError)",
+            "not isinstance(error, _RECONNECTING)",
+        ),
         (f"{ONCE}::test_a_change_without_an_answer_is_unknown[create-Fate.CLOSED]",),
     ),
     Mutant(
         "an answer of ZooKeeper that names no culprit is a success",
         "_raise_refusal",
-        " or any(isinstance(result, Exception) for result in results):",
-        ":",
+        Replace(
+            "len(results) != count or any((isinstance(result, Exception) for result in results))",
+            "len(results) != count",
+        ),
         (f"{ONCE}::test_an_answer_that_names_no_culprit_is_no_success",),
     ),
     Mutant(
         "an answer of ZooKeeper that leaves operations out is a success",
         "_raise_refusal",
-        "len(results) != count or ",
-        "",
+        Replace(
+            "len(results) != count or any((isinstance(result, Exception) for result in results))",
+            "any((isinstance(result, Exception) for result in results))",
+        ),
         (f"{ONCE}::test_an_answer_that_names_no_culprit_is_no_success",),
     ),
     Mutant(
         "an operation that was rolled back is taken for the culprit",
         "_raise_refusal",
-        "            result, (RolledBackError, RuntimeInconsistency)\n",
-        "            result, RuntimeInconsistency\n",
+        Replace("(RolledBackError, RuntimeInconsistency)", "RuntimeInconsistency"),
         (f"{FORMAT}::test_the_first_record_makes_the_folders_of_its_kind",),
     ),
     Mutant(
         "a look at ZooKeeper is not sent again",
         "Session._repeated",
-        "                    if not limit.left():\n",
-        "                    if True:\n",
+        Replace("not limit.left()", "True"),
         (f"{LOOKS}::test_a_look_is_sent_again",),
     ),
     Mutant(
         "a look at ZooKeeper is sent again for ever",
         "Session._repeated",
-        "                    if not limit.left():\n",
-        "                    if limit.seconds > 1:\n",
+        Replace("not limit.left()", "limit.seconds > 1"),
         (f"{LOOKS}::test_a_look_ends_when_its_time_is_over",),
     ),
     Mutant(
         "a look at ZooKeeper is waited for in front of the check",
         "Session._look",
-        "checked, asked = transaction.commit_async(), ask(client)",
-        "asked, checked = ask(client), transaction.commit_async()",
+        Replace(
+            "checked, asked = (transaction.commit_async(), ask(client))",
+            "asked, checked = (ask(client), transaction.commit_async())",
+        ),
         (f"{LOOKS}::test_a_look_sees_what_another_client_was_told",),
     ),
     Mutant(
         "a look at ZooKeeper begins when the check has been answered",
         "Session._look",
-        "            checked, asked = transaction.commit_async(), ask(client)\n"
-        "            _raise_refusal(doing, _result(checked, limit), 1)\n",
-        "            checked = transaction.commit_async()\n"
-        "            _raise_refusal(doing, _result(checked, limit), 1)\n"
-        "            asked = ask(client)\n",
+        Replace(
+            "checked, asked = (transaction.commit_async(), ask(client))\n"
+            "_raise_refusal(doing, _result(checked, limit), 1)",
+            "checked = transaction.commit_async()\n"
+            "_raise_refusal(doing, _result(checked, limit), 1)\n"
+            "asked = ask(client)",
+        ),
         (f"{LOOKS}::test_a_look_takes_two_requests_that_are_sent_together",),
     ),
     Mutant(
         "a look at ZooKeeper is preceded by a sync",
         "Session._look",
-        "            exists(marker)(transaction)\n"
-        "            checked, asked = transaction.commit_async(), ask(client)\n"
-        "            _raise_refusal(doing, _result(checked, limit), 1)\n",
-        "            checked, asked = client.sync_async(marker), ask(client)\n"
-        "            _result(checked, limit)\n",
+        Replace(
+            "exists(marker)(transaction)\n"
+            "checked, asked = (transaction.commit_async(), ask(client))\n"
+            "_raise_refusal(doing, _result(checked, limit), 1)",
+            "checked, asked = (client.sync_async(marker), ask(client))\n_result(checked, limit)",
+        ),
         (
             f"{LOOKS}::test_a_look_sees_what_another_client_was_told",
             f"{STORE}::test_another_cluster_s_store_is_not_touched[get]",
@@ -108,44 +121,38 @@ MUTANTS = (
     Mutant(
         "what ZooKeeper forbids is an answer like any other",
         "Session._translated",
-        "        except (NoAuthError, InvalidACLError) as error:\n",
-        "        except InvalidACLError as error:\n",
+        Replace("(NoAuthError, InvalidACLError)", "InvalidACLError"),
         (f"{CONNECTION}::test_what_the_servers_forbid_is_said",),
     ),
     Mutant(
         "a child process uses the connection of its parent to ZooKeeper",
         "Session._client",
-        "        if self._pid != os.getpid():\n",
-        "        if False:\n",
+        Replace("self._pid != os.getpid()", "False"),
         (f"{CONNECTION}::test_a_child_process_connects_anew",),
     ),
     Mutant(
         "a child process stops the connection of its parent to ZooKeeper",
         "Session._forget_parent",
-        "            self._finalizer.detach()\n",
-        "            self._connected.stop()\n",
+        Replace("self._finalizer.detach", "self._connected.stop"),
         (f"{CONNECTION}::test_a_child_process_connects_anew",),
     ),
     Mutant(
         "records in ZooKeeper belong to everybody",
         "Session._connect",
-        "            default_acl=CREATOR_ALL_ACL if auth else None,\n",
-        "",
+        DropArgument("default_acl"),
         (f"{CONNECTION}::test_it_signs_in_and_its_records_belong_to_its_user",),
     ),
     Mutant(
         "kazoo logs values and passwords",
         "zookeeper_session",
-        "_logger.setLevel(logging.INFO)\n",
-        "_logger.setLevel(5)\n",
+        Replace("logging.INFO", "5"),
         (f"{CONNECTION}::test_kazoo_repeats_no_request_and_logs_no_value",),
     ),
     # --- which store it is -----------------------------------------------------------------------
     Mutant(
         "a change in ZooKeeper does not check which store it is in",
         "ZooKeeperRecords._commit",
-        "[exists(self._marker), *operations]",
-        "[exists(self._root), *operations]",
+        Replace("self._marker", "self._root"),
         (
             f"{STORE}::test_another_cluster_s_store_is_not_touched[replace]",
             f"{STORE}::test_a_store_that_is_exchanged_in_front_of_the_change_is_not_touched",
@@ -154,15 +161,15 @@ MUTANTS = (
     Mutant(
         "every store in ZooKeeper is the one that was opened",
         "ZooKeeperRecords.__init__",
-        ' + (f"/{bound_to}" if bound_to else "")',
-        "",
+        Replace(
+            "f'{root}/{_MARKER}' + (f'/{bound_to}' if bound_to else '')", "f'{root}/{_MARKER}'"
+        ),
         (f"{STORE}::test_another_cluster_s_store_is_not_touched",),
     ),
     Mutant(
         "the store in ZooKeeper is looked up before each call",
         "ZooKeeperMetadataStore._records",
-        "        if self._bound_to is None:\n",
-        "        if True:\n",
+        Replace("self._bound_to is None", "True"),
         (
             f"{STORE}::test_another_cluster_s_store_is_not_touched",
             f"{STORE}::test_it_is_looked_up_once",
@@ -171,45 +178,48 @@ MUTANTS = (
     Mutant(
         "a store in ZooKeeper without a name of its own is used",
         "ZooKeeperRecords.look_up",
-        "        if not names:\n",
-        '        names = names or [""]\n        if not names:\n',
+        Replace(
+            "if not names:\n    raise self._other_format()",
+            "names = names or ['']\nif not names:\n    raise self._other_format()",
+        ),
         (f"{STORE}::test_a_store_without_a_name_of_its_own_is_refused",),
     ),
     Mutant(
         "all stores in ZooKeeper have one name",
         "ZooKeeperRecords.format",
-        'create(f"{self._marker}/{environment.token()}")',
-        'create(f"{self._marker}/name")',
+        Replace("f'{self._marker}/{environment.token()}'", "f'{self._marker}/name'"),
         (f"{STORE}::test_another_cluster_s_store_is_not_touched",),
     ),
     Mutant(
         "a store in ZooKeeper gets its name behind its records",
         "ZooKeeperRecords.format",
-        "            self._session.commit(doing, [*marker, *folders])\n",
-        "            self._session.commit(doing, [*marker[:1], *folders])\n"
-        "            self._session.commit(doing, marker[1:])\n",
+        Replace(
+            "self._session.commit(doing, [*marker, *folders])",
+            "self._session.commit(doing, [*marker[:1], *folders])\n"
+            "self._session.commit(doing, marker[1:])",
+        ),
         (f"{FORMAT}::test_it_is_made_at_once",),
     ),
     Mutant(
         "a store with records in ZooKeeper is made anew",
         "ZooKeeperRecords.format",
-        "if _MARKER in children and not self._has_records(doing):",
-        "if _MARKER in children:",
+        Replace("_MARKER in children and (not self._has_records(doing))", "_MARKER in children"),
         (f"{FORMAT}::test_what_has_records_or_something_else_is_refused",),
     ),
     Mutant(
         "a store in ZooKeeper is made in what is something else's",
         "ZooKeeperRecords.format",
-        "        if value or children:\n",
-        "        if _MARKER in children:\n",
+        Replace("value or children", "_MARKER in children"),
         (f"{FORMAT}::test_what_has_records_or_something_else_is_refused",),
     ),
     # --- records ---------------------------------------------------------------------------------
     Mutant(
         "a record in ZooKeeper is replaced at any version",
         "ZooKeeperRecords.put",
-        'replace(self._path("records", key), value, version)',
-        'replace(self._path("records", key), value, -1)',
+        Replace(
+            "replace(self._path('records', key), value, version)",
+            "replace(self._path('records', key), value, -1)",
+        ),
         (
             f"{RECORDS}::test_a_version_that_is_not_there_is_refused",
             f"{PAIRS}[replace-replace]",
@@ -218,15 +228,16 @@ MUTANTS = (
     Mutant(
         "a version that no znode can have breaks the request to ZooKeeper",
         "ZooKeeperRecords.put",
-        "version = min(expected - 1, _ZNODE_VERSION_MAX)",
-        "version = (expected - 1) % _ZNODE_VERSION_MAX % 2",
+        Replace("min(expected - 1, _ZNODE_VERSION_MAX)", "(expected - 1) % _ZNODE_VERSION_MAX % 2"),
         (f"{RECORDS}::test_a_version_that_is_not_there_is_refused",),
     ),
     Mutant(
         "a record that was deleted in ZooKeeper is made again",
         "ZooKeeperRecords._create",
-        "[create(tombstone), delete(tombstone), create(record, value)]",
-        "[create(record, value)]",
+        Replace(
+            "[create(tombstone), delete(tombstone), create(record, value)]",
+            "[create(record, value)]",
+        ),
         (
             f"{RECORDS}::test_a_deleted_record_never_comes_back",
             f"{PAIRS}[delete the new one-create]",
@@ -235,8 +246,11 @@ MUTANTS = (
     Mutant(
         "a tombstone in ZooKeeper is looked for in front of the change",
         "ZooKeeperRecords._create",
-        "delete(tombstone), create(record, value)])\n",
-        "delete(tombstone)])\n                self._commit(doing, [create(record, value)])\n",
+        Replace(
+            "self._commit(doing, [create(tombstone), delete(tombstone), create(record, value)])",
+            "self._commit(doing, [create(tombstone), delete(tombstone)])\n"
+            "self._commit(doing, [create(record, value)])",
+        ),
         (
             f"{RECORDS}::test_number_of_requests",
             f"{PAIRS}[delete the new one-create]",
@@ -245,53 +259,51 @@ MUTANTS = (
     Mutant(
         "a record is deleted in ZooKeeper without a tombstone",
         "ZooKeeperRecords.delete",
-        "present = [create(tombstone), delete(record)]",
-        "present = [create(tombstone), delete(record), delete(tombstone)]",
+        Replace(
+            "[create(tombstone), delete(record)]",
+            "[create(tombstone), delete(record), delete(tombstone)]",
+        ),
         (f"{RECORDS}::test_a_deleted_record_never_comes_back",),
     ),
     Mutant(
         "a record goes from ZooKeeper in front of its tombstone",
         "ZooKeeperRecords.delete",
-        "                return self._commit(doing, absent if attempt % 2 else present)\n",
-        "                operations = absent if attempt % 2 else present\n"
-        "                self._commit(doing, operations[:1])\n"
-        "                return self._commit(doing, operations[1:])\n",
+        Replace(
+            "return self._commit(doing, absent if attempt % 2 else present)",
+            "operations = absent if attempt % 2 else present\n"
+            "self._commit(doing, operations[:1])\n"
+            "return self._commit(doing, operations[1:])",
+        ),
         (f"{RECORDS}::test_number_of_requests",),
     ),
     Mutant(
         "a delete in ZooKeeper that was done before fails",
         "ZooKeeperRecords.delete",
-        "                if refused.operation == 0 and refused.exists:\n"
-        "                    return None\n",
-        "",
+        Drop("if refused.operation == 0 and refused.exists:\n    ..."),
         (f"{RECORDS}::test_a_lost_answer_of_a_delete_is_settled_by_the_next",),
     ),
     Mutant(
         "a delete in ZooKeeper of what was never there leaves no tombstone",
         "ZooKeeperRecords.delete",
-        "absent if attempt % 2 else present",
-        "present",
+        Replace("absent if attempt % 2 else present", "present"),
         (f"{RECORDS}::test_a_tombstone_is_made_for_what_was_never_there",),
     ),
     Mutant(
         "a record that is there in ZooKeeper is taken for a missing folder",
         "ZooKeeperRecords._create",
-        "                if not refused.absent:\n",
-        "                if False:\n",
+        Replace("not refused.absent", "False"),
         (f"{RECORDS}::test_a_record_is_never_made_twice",),
     ),
     Mutant(
         "folders in ZooKeeper that are half made stay so",
         "ZooKeeperRecords._make_folders",
-        "        for kind in _KINDS:\n",
-        "        for kind in _KINDS[:1]:\n",
+        Replace("for kind in _KINDS:\n    ...", "for kind in _KINDS[:1]:\n    ..."),
         (f"{FORMAT}::test_the_first_record_makes_the_folders_of_its_kind",),
     ),
     Mutant(
         "versions of ZooKeeper are given out as they are",
         "ZooKeeperRecords.get",
-        "found.version + 1",
-        "found.version",
+        Replace("found.version + 1", "found.version"),
         (f"{RECORDS}::test_versions_are_one_more_than_the_znode_s",),
     ),
 )

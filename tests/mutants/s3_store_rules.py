@@ -1,0 +1,186 @@
+"""Mutants of bookies and metadata stores in S3."""
+
+from .change import Drop, Replace
+from .mutant import Mutant
+
+FOLDER = "tests/unit/storage/s3"
+BOOKIE = f"{FOLDER}/test_bookie.py"
+COOKIE = f"{BOOKIE}::TestCookie"
+FORMAT = f"{BOOKIE}::TestFormat"
+ONCE = f"{BOOKIE}::TestOnce"
+JOURNAL = f"{BOOKIE}::TestJournal"
+FILES = f"{BOOKIE}::TestFiles"
+METADATA = f"{FOLDER}/test_metadata.py"
+
+MUTANTS = (
+    # --- bookies ---------------------------------------------------------------------------------
+    Mutant(
+        "an absence counts in a place that was wiped",
+        "S3Root._look",
+        Drop("self._confirm_cookie"),
+        (
+            f"{COOKIE}::test_nothing_is_absent_in_a_place_that_was_wiped[size]",
+            f"{COOKIE}::test_nothing_is_absent_in_a_place_that_is_wiped_behind_the_look[sync]",
+            f"{COOKIE}::test_a_cookie_that_cannot_be_read_proves_nothing[delete]",
+        ),
+    ),
+    Mutant(
+        "the cookie is looked for in front of the look",
+        "S3Root._look",
+        Replace(
+            "found = self._objects.look(name)\nif found is None:\n    self._confirm_cookie()",
+            "self._confirm_cookie()\nfound = self._objects.look(name)",
+        ),
+        (f"{COOKIE}::test_nothing_is_absent_in_a_place_that_is_wiped_behind_the_look[size]",),
+    ),
+    Mutant(
+        "a listing counts in a place that was wiped",
+        "S3Root.list",
+        Drop("self._confirm_cookie"),
+        (f"{COOKIE}::test_nothing_is_absent_in_a_place_that_was_wiped[list]",),
+    ),
+    Mutant(
+        "any cookie is the one that was there",
+        "S3Root._confirm_cookie",
+        Replace("_read_cookie(self._objects) != self._cookie", "False"),
+        (f"{COOKIE}::test_nothing_is_absent_in_a_place_that_was_wiped",),
+    ),
+    Mutant(
+        "a journal ends where its place was wiped",
+        "S3Root.read",
+        Drop("self._confirm_cookie", at=1),
+        (f"{COOKIE}::test_no_journal_ends_in_a_place_that_is_wiped[read]",),
+    ),
+    Mutant(
+        "a bookie that another client formatted first is one's own",
+        "S3Storage.format",
+        Replace("_read_cookie(objects) != cookie", "not _read_cookie(objects)"),
+        (f"{FORMAT}::test_another_bookie_that_comes_first_is_left",),
+    ),
+    Mutant(
+        "a bookie that was formatted without an answer is another's",
+        "S3Storage.require_suitable",
+        Replace("_read_cookie(objects) != cookie", "True"),
+        (f"{FORMAT}::test_a_lost_answer_is_settled_by_formatting_again",),
+    ),
+    Mutant(
+        "the first record of a journal in S3 is sent again",
+        "S3Journal._store",
+        Replace("is_first", "False", at=1),
+        (f"{ONCE}::test_in_doubt_it_is_not_sent_again[first record-503]",),
+    ),
+    Mutant(
+        "a record of another is no end of a journal in S3",
+        "S3Journal._store",
+        Replace("created is None", "False"),
+        (f"{JOURNAL}::test_a_record_of_another_ends_it",),
+    ),
+    Mutant(
+        "records in S3 behind a gap are believed",
+        "object_journal._records",
+        Replace("len(found) != listed", "False"),
+        (f"{JOURNAL}::test_records_behind_a_gap_are_not_believed[read]",),
+    ),
+    Mutant(
+        "sizes of records in S3 behind a gap are believed",
+        "object_journal.size",
+        Replace(
+            "records != [_record(number) for number in range(len(records))]",
+            "not records and records != [_record(number) for number in range(len(records))]",
+        ),
+        (f"{JOURNAL}::test_records_behind_a_gap_are_not_believed[size]",),
+    ),
+    Mutant(
+        "a listing says where a journal in S3 ends",
+        "object_journal._records",
+        Replace("[*found, *_behind(look, name, listed)]", "found"),
+        (f"{JOURNAL}::test_a_record_that_the_listing_does_not_show_is_asked_for[read]",),
+    ),
+    Mutant(
+        "a listing says how long a journal in S3 is",
+        "object_journal.size",
+        Replace(
+            "[*filter(None, looked), *_behind(objects.look, name, len(records))]",
+            "[*filter(None, looked)]",
+        ),
+        (f"{JOURNAL}::test_a_record_that_the_listing_does_not_show_is_asked_for[size]",),
+    ),
+    Mutant(
+        "a range of a journal in S3 ends where its listing does",
+        "object_journal.read_range",
+        Replace(
+            "not (is_dense and fits) or start + len(data) < begin + length",
+            "not (is_dense and fits)",
+        ),
+        (f"{JOURNAL}::test_a_record_that_the_listing_does_not_show_is_asked_for[read a range]",),
+    ),
+    Mutant(
+        "copies of records in S3 are the records",
+        "S3Journal.has_all_records",
+        Replace(
+            "listed.get(_record(number)) == record.etag",
+            "listed.get(_record(number)) or not record.etag",
+        ),
+        (f"{JOURNAL}::test_a_journal_is_there_if_all_its_records_are_its_own",),
+    ),
+    Mutant(
+        "a journal in S3 loses its head first",
+        "object_journal.delete",
+        Replace(
+            "for number in sorted(_listed(objects, name), reverse=True):\n"
+            "    objects.delete(_record_name(name, number))",
+            "objects.delete(name)\n"
+            "for number in sorted(_listed(objects, name), reverse=True):\n"
+            "    objects.delete(_record_name(name, number))",
+        ),
+        (
+            f"{JOURNAL}::test_a_deletion_begins_at_the_end_and_ends_with_the_head",
+            f"{JOURNAL}::test_a_deletion_that_stops_half_way_is_found_again",
+        ),
+    ),
+    Mutant(
+        "a journal in S3 loses its first record first",
+        "object_journal.delete",
+        Replace("sorted(_listed(objects, name), reverse=True)", "sorted(_listed(objects, name))"),
+        (f"{JOURNAL}::test_a_deletion_begins_at_the_end_and_ends_with_the_head",),
+    ),
+    Mutant(
+        "a journal in S3 that is made during a listing is a folder",
+        "S3Root._shown",
+        Replace(
+            "head in listed or self._objects.look(f'{folder}/{head}') is not None", "head in listed"
+        ),
+        (f"{JOURNAL}::test_a_journal_that_is_made_while_a_listing_goes_on_is_no_folder",),
+    ),
+    Mutant(
+        "a file in S3 goes on after an error",
+        "S3EntryFile.write",
+        Drop("self.discard"),
+        (f"{FILES}::test_a_file_that_failed_leaves_nothing_and_takes_no_more",),
+    ),
+    # --- metadata --------------------------------------------------------------------------------
+    Mutant(
+        "a put in S3 does not look for a tombstone behind it",
+        "VersionedRecords.put",
+        Replace("self._is_superseded(key, version)", "False"),
+        (f"{METADATA}::test_a_record_that_is_deleted_meanwhile_is_not_put",),
+    ),
+    Mutant(
+        "a change in S3 whose answer was lost may be repeated at once",
+        "VersionedStore._known_errors",
+        Drop("hint = f'{hint}; {_READ_BACK}' if hint else _READ_BACK"),
+        (f"{METADATA}::test_a_change_in_doubt_is_unknown",),
+    ),
+    Mutant(
+        "a prefix in S3 without a marker is a store",
+        "VersionedStore._require_marker",
+        Replace("raise self._no_store()", "return"),
+        (f"{METADATA}::test_a_prefix_without_the_marker_is_no_empty_store",),
+    ),
+    Mutant(
+        "another store in S3 is taken for the one that was opened",
+        "VersionedStore._require_marker",
+        Replace("marker != self._bound_to", "not marker.startswith(_MARKER_TEXT)"),
+        (f"{METADATA}::test_another_cluster_s_store_is_not_touched",),
+    ),
+)
