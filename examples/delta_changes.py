@@ -1,12 +1,12 @@
-"""Capture what is appended to a Delta table in a log, and make a Delta table of the log again.
+"""Copy rows that are appended to a Delta table into a log, and the log into another Delta table.
 
     bkspark init file:///tmp/bk --bookie file:///tmp/bk1 --bookie file:///tmp/bk2 \\
         --bookie file:///tmp/bk3
     python examples/delta_changes.py file:///tmp/bk
 
-Spark gets Delta from Maven Central when it starts. Both ways are streaming queries with checkpoints
-of their own; either may be killed and run again. The tables and the checkpoints are in a folder
-that it names: the second argument, or a new temporary one.
+Spark gets Delta from Maven Central when it starts. Both copies are streaming queries, each with its
+own checkpoint. You may kill and restart each. The tables and the checkpoints are in a folder that
+it prints: the second argument, or a new temporary folder.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Run a job twice and have its rows once: ``txnAppId`` and ``txnVersion``, as in Delta.
+"""Run a job twice, and its rows are in the log once: ``txnAppId`` and ``txnVersion``, as in Delta.
 
 python examples/idempotent_append.py file:///tmp/bk
 """

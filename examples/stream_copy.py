@@ -1,12 +1,12 @@
-"""Copy a log into another one by streaming, every row once, and follow it from where it stopped.
+"""Copy a log into another log by a streaming query, every row once, and continue after a stop.
 
     bkspark init file:///tmp/bk --bookie file:///tmp/bk1 --bookie file:///tmp/bk2 \\
         --bookie file:///tmp/bk3
     python examples/stream_copy.py file:///tmp/bk
 
-It says where it keeps its checkpoint. Run it again with that as second argument, or kill it in the
-middle and do so: the copy has every row once, because the checkpoint says what was read, and the
-copy itself says what was written. With a new checkpoint all is copied once more.
+It prints the folder of its checkpoint. Run it again with this folder as the second argument, also
+after you killed it: the copy has every row once, because the checkpoint says which rows were read,
+and the copy says which batches were written. With a new checkpoint it copies all rows once more.
 """
 
 import os

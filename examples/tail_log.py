@@ -1,11 +1,11 @@
-"""Watch a log while somebody writes to it: cells for a notebook, from top to bottom.
+"""Watch a log while another thread writes to it: cells for a notebook, from top to bottom.
 
     bkspark init file:///tmp/bk --bookie file:///tmp/bk1 --bookie file:///tmp/bk2 \\
         --bookie file:///tmp/bk3
     python examples/tail_log.py file:///tmp/bk
 
-Nothing here needs Spark, and the writer does not notice that it is watched. Run it again, and the
-log goes on where it ended.
+Nothing here needs Spark. Reading does not disturb the writer. Run it again: the log continues where
+it ended.
 """
 
 import json
@@ -18,7 +18,7 @@ import bkspark
 
 URI = sys.argv[1]
 
-# %% Somebody writes: here a thread; in earnest another process on another host.
+# %% The writer: here a thread, in production a process on another host.
 
 
 def write_events() -> None:
@@ -38,8 +38,8 @@ if "clicks" not in bk.list_logs():
     bk.create_log("clicks")
 clicks = bk.open_log("clicks")
 begin = clicks.end_offset
-somebody = threading.Thread(target=write_events)
-somebody.start()
+producer = threading.Thread(target=write_events)
+producer.start()
 
 # %% Follow the log: entries come as soon as they are confirmed, over all rolls.
 
@@ -63,5 +63,5 @@ cursor = clicks.cursor("notebook")
 cursor.advance(clicks.end_offset)
 print("seen up to", cursor.offset, "in", len(clicks.ledgers), "ledgers")
 
-somebody.join()
+producer.join()
 bk.close()

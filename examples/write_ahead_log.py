@@ -1,13 +1,13 @@
-"""A key-value store in a driver's memory that survives the driver: it journals before it applies.
+"""A key-value store in a driver's memory. It journals each change first, so it survives the driver.
 
     bkspark init file:///tmp/bk --bookie file:///tmp/bk1 --bookie file:///tmp/bk2 \\
         --bookie file:///tmp/bk3
     python examples/write_ahead_log.py file:///tmp/bk              # kill it, and run it again
 
-Whoever starts last is the one that goes on. It makes a ledger of its own first, and only then looks
-for others: older ones it recovers, which refuses their writers, and replays; if there is a newer
-one it gives up itself. So of any number that start at once one goes on, and it has seen every
-change that any other one was acknowledged.
+The driver that starts last takes over. It first makes a ledger of its own, and then looks for the
+ledgers of other drivers. It recovers older ledgers, which fences their writers, and replays them.
+If there is a newer ledger, it stops. So if several drivers start at once, one continues, and it has
+seen every change that was acknowledged to any other.
 """
 
 import argparse
@@ -47,7 +47,7 @@ class JournaledStore:
         if found.metadata.settings.custom_metadata != APPLICATION:
             return
         if ledger_id > self.ledger.ledger_id:
-            raise bkspark.LedgerFencedError(f"ledger {ledger_id} is newer: another driver goes on")
+            raise bkspark.LedgerFencedError(f"ledger {ledger_id} is newer: another driver runs")
         for entry in _recovered(bookkeeper, ledger_id).read():
             change = json.loads(entry.value)
             self.state[change["key"]] = change["value"]
@@ -58,7 +58,7 @@ def _recovered(bookkeeper: bkspark.BookKeeper, ledger_id: int) -> bkspark.ReadHa
     while True:
         try:
             return bookkeeper.open_ledger(ledger_id, recovery=True)
-        except bkspark.OutcomeUnknownError:  # somebody else recovers it at the same time
+        except bkspark.OutcomeUnknownError:  # another driver recovers it at the same time
             time.sleep(random.uniform(0.05, 0.5))
 
 
