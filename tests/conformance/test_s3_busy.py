@@ -1,5 +1,8 @@
 """A store that asks for fewer requests, or is slow, is waited for and not given up."""
 
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
 
 import bkspark
@@ -8,15 +11,21 @@ from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.cluster import bookie_client
 from bkspark.cluster.cluster import init_cluster
 from bkspark.errors import BookieUnavailableError
+from bkspark.log.batch.commit import commit
+from bkspark.log.batch.target import BlockSettings
 from bkspark.storage import connection, pressure
 from bkspark.storage.pressure import Pressures
 from bkspark.testing.bookie_place import ENTRIES, MARKER
 from bkspark.testing.s3 import S3Server
 from bkspark.testing.s3_proxy import S3Proxy
+from tests.integration.rig import SCHEMA, flat
+
+from .bucket_rig import BucketRig
 
 pytestmark = pytest.mark.thorough
 
 BUSY = [(503, "SlowDown"), (429, "TooManyRequests"), (503, ""), (400, "RequestLimitExceeded")]
+BLOCKS = BlockSettings(rows_per_block=1000, target_bytes=2**20, compression="none")
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +110,33 @@ def test_a_slow_store_holds_its_writer_back(root: BookieRoot, proxy: S3Proxy) ->
     client = bookie_client.BookieClient(_address())
     assert client.ask(lambda: root.put_new(MARKER, bytes(size)), 10.0)
     assert client.ask(lambda: len(root.read(MARKER) or b""), 10.0) == size
+
+
+def test_a_slow_store_holds_a_batch_back_and_keeps_its_bookies(
+    server: S3Server, proxy: S3Proxy, tmp_path: Path
+) -> None:
+    """The rows of each bookie take 16 s, and have 12 s without a sign of progress."""
+    rig = BucketRig(tmp_path, place=server.url(), blocks=BLOCKS)
+    proxy.bytes_per_second = 1.5e6
+    rows = _rows(24)
+    assert rig.write([[rows]], (3, 3, 2)).failures == {}
+    proxy.heal()
+    assert rig.rows() == flat([[rows]])
+
+
+def test_a_store_that_hangs_is_given_up(server: S3Server, proxy: S3Proxy, tmp_path: Path) -> None:
+    rig = BucketRig(tmp_path, place=server.url(), blocks=BLOCKS)
+    target = rig.target((3, 3, 2))
+    rows = _rows(1)
+    proxy.fail("PUT", "/b1/", status=None)
+    assert set(commit(target, rig.tasks(target, [[rows]])).failures) == {"bookie-1"}
+    proxy.heal()
+    assert rig.rows() == flat([[rows]])
+
+
+def _rows(megabytes: int) -> pa.RecordBatch:
+    texts = pa.array(["x" * 1000] * megabytes * 1000)
+    return pa.record_batch([pa.array(range(len(texts)), pa.int64()), texts], schema=SCHEMA)
 
 
 def _address() -> BookieAddress:
