@@ -1,5 +1,6 @@
 """``format("bookkeeper")`` works without a call, and with one where the package came by zip."""
 
+import os
 import zipfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -152,6 +153,8 @@ ZIPPED = """\
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.getOrCreate()
+    for package in sys.argv[1:]:
+        spark.sparkContext.addPyFile(package)
     try:
         spark.range(1).write.format("bookkeeper").mode("append").save("events")
         found = True
@@ -213,25 +216,54 @@ def local(folder: Path, bare: Mapping[str, str]) -> Iterator[str]:
     yield "local[2]"
 
 
+def by_submission(package: str) -> tuple[dict[str, str], list[str], dict[str, str]]:
+    """Settings, words and environment of a program whose package comes by ``--py-files``."""
+    return {"spark.submit.pyFiles": package}, [], {}
+
+
+def by_call(package: str) -> tuple[dict[str, str], list[str], dict[str, str]]:
+    """``addPyFile``, called by the program."""
+    return {}, [package], {}
+
+
+def by_archive(package: str) -> tuple[dict[str, str], list[str], dict[str, str]]:
+    """``--archives``: executors unpack it beside their work, and the driver has it by itself."""
+    bare = os.pathsep.join([str(Path(package).parent / "site")])
+    conf = {
+        "spark.archives": f"{package}#packages",
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(["packages", bare]),
+    }
+    return conf, [], {"PYTHONPATH": os.pathsep.join([package, bare])}
+
+
 @pytest.mark.thorough
-@pytest.mark.parametrize("cluster", [local, standalone_cluster])
+@pytest.mark.parametrize(
+    ("cluster", "deliver"),
+    [
+        (local, by_submission),
+        (standalone_cluster, by_submission),
+        (standalone_cluster, by_call),
+        (standalone_cluster, by_archive),
+    ],
+)
 def test_a_zip_is_enough_with_register_for_batches_and_streams(
-    spark, tmp_path: Path, zipped, cluster
+    spark, tmp_path: Path, zipped, cluster, deliver
 ):
     place = make_place(spark, tmp_path)
     script = tmp_path / "script.py"
     script.write_text(dedent(ZIPPED))
     bare = environment_without_the_package(tmp_path)
+    delivery, words, extra = deliver(zipped)
     (tmp_path / "cluster").mkdir()
     with cluster(tmp_path / "cluster", bare) as address:
         conf = {
             "spark.master": address,
             "spark.executor.memory": "512m",
             "spark.cores.max": "2",
-            "spark.submit.pyFiles": zipped,
             "spark.bookkeeper.metadataServiceUri": place.uri,
+            **delivery,
         }
-        outcome = run(submission(script, tmp_path, conf), tmp_path, bare)
+        outcome = run(submission(script, tmp_path, conf, words), tmp_path, {**bare, **extra})
     assert outcome["found before"] is False
     assert "bkspark.zip" in outcome["package"]
     ids = list(range(6))
@@ -240,19 +272,27 @@ def test_a_zip_is_enough_with_register_for_batches_and_streams(
 
 
 @pytest.mark.thorough
-def test_a_zip_is_enough_for_jobs(spark, tmp_path: Path, zipped):
+@pytest.mark.parametrize("cluster", [local, standalone_cluster])
+def test_a_zip_is_enough_for_jobs(spark, tmp_path: Path, zipped, cluster):
     place = make_place(spark, tmp_path)
     spark.range(5).write.parquet(str(tmp_path / "landing"))
     bare = environment_without_the_package(tmp_path)
+    (tmp_path / "cluster").mkdir()
+    with cluster(tmp_path / "cluster", bare) as address:
 
-    def submit(name: str, *words: str) -> dict[str, Any]:
-        arguments = ["--metadata", place.uri, *words]
-        conf = {"spark.submit.pyFiles": zipped}
-        return run(
-            submission(REPOSITORY / "jobs" / name, tmp_path, conf, arguments), tmp_path, bare
-        )
+        def submit(name: str, *words: str) -> dict[str, Any]:
+            arguments = ["--metadata", place.uri, *words]
+            conf = {
+                "spark.master": address,
+                "spark.executor.memory": "512m",
+                "spark.cores.max": "2",
+                "spark.submit.pyFiles": zipped,
+            }
+            return run(
+                submission(REPOSITORY / "jobs" / name, tmp_path, conf, arguments), tmp_path, bare
+            )
 
-    appended = submit("append.py", "--log", "events", "--path", str(tmp_path / "landing"))
-    assert appended["end_offset"] == 5
-    assert sorted(place.ids()) == list(range(5))
-    assert submit("audit.py")["left"] == []
+        appended = submit("append.py", "--log", "events", "--path", str(tmp_path / "landing"))
+        assert appended["end_offset"] == 5
+        assert sorted(place.ids()) == list(range(5))
+        assert submit("audit.py")["left"] == []
