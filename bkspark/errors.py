@@ -10,8 +10,8 @@
     ├── BookieUnavailableError             what this bookie has is UNKNOWN, never "absent"
     ├── MetadataVersionError               another client changed the record; read it again
     ├── UnauthorizedError                  give the right ledger password
+    ├── NothingSentError                   it did not happen: this process could not ask
     ├── OutcomeUnknownError                it may or may not have happened; recover, then decide
-    │   ├── NothingSentError                 it did not happen: this process could not ask
     │   └── LedgerFencedError                another client took over
     │       └── InvalidTermError             another client took over, and its term is known
     └── CorruptDataError                   a digest or format is wrong; names the file
@@ -82,16 +82,15 @@ class UnauthorizedError(BookKeeperError):
     """The ledger password is wrong or missing."""
 
 
-class OutcomeUnknownError(BookKeeperError):
-    """The request may or may not have taken effect. Recover or read to find out."""
-
-
-class NothingSentError(OutcomeUnknownError):
+class NothingSentError(BookKeeperError):
     """This process could not ask the storage, so nothing was changed.
 
-    The cause is a missing permission, or too many open files. What the storage holds is as unknown
-    as after any other failure. So this is an ``OutcomeUnknownError``.
+    The cause is a missing permission, a read-only mount, a full disk, or too many open files.
     """
+
+
+class OutcomeUnknownError(BookKeeperError):
+    """The request may or may not have taken effect. Recover or read to find out."""
 
 
 class LedgerFencedError(OutcomeUnknownError):

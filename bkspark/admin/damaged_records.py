@@ -19,12 +19,12 @@ from bkspark import environment
 from bkspark.admin.restored_records import IN_PLACE, restored_bookie, restored_counter, restored_log
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.decisions import tell
+from bkspark.cluster.records import UNREAD
 from bkspark.errors import (
     BookKeeperError,
     CorruptDataError,
     InvalidRequestError,
     MetadataVersionError,
-    OutcomeUnknownError,
 )
 from bkspark.format import cluster as cluster_format
 from bkspark.format import (
@@ -185,7 +185,7 @@ def _reason(cluster: Cluster, key: str) -> str:
     """Why the record cannot be read, in one line; empty if it can, or if there is none."""
     try:
         stored = cluster.store.get(key)
-    except (CorruptDataError, InvalidRequestError, OutcomeUnknownError) as error:
+    except UNREAD as error:
         return str(error.args[0])
     return "" if stored is None else _malformation(key, stored.value)
 

@@ -78,6 +78,11 @@ def check_cookie(address: BookieAddress, data: bytes | None) -> None:
         )
 
 
+def group_in(data: bytes | None) -> int | None:
+    """The group that a cookie, which was checked, says; None if one user has the bookie."""
+    return _decode(data or b"").group
+
+
 def _place(address: BookieAddress) -> str:
     return f"bookie {address.bookie_id}: {shown_url(address.url)}"
 

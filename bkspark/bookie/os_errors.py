@@ -7,11 +7,12 @@ import errno
 from types import TracebackType
 
 from bkspark.errors import BookieUnavailableError
+from bkspark.storage.access import who_may
 
 _HINTS = {
     errno.ENOSPC: "free some space, or add bookies (`bkspark bookie add URL`)",
     errno.EDQUOT: "raise the quota, or add bookies (`bkspark bookie add URL`)",
-    errno.EROFS: "check the kernel log for disk errors; mount it writable or replace the bookie",
+    errno.EROFS: "it is mounted read-only: mount it writable; the kernel log tells of disk errors",
     errno.EACCES: "run as the user that initialised the bookie",
     errno.EPERM: "the file system must allow hard links to this user",
     errno.EMFILE: "raise the limit of open files (ulimit -n)",
@@ -23,6 +24,9 @@ _HINTS = {
     errno.ENOTDIR: "there is a file or a symbolic link where a directory belongs",
 }
 
+_OWN = (errno.EACCES, errno.EMFILE, errno.ENFILE)
+"""Of this process, not of the bookie: an operator of the bookie can do nothing about it."""
+
 
 class UnavailableOnOSError:
     """Around system calls: an ``OSError`` that gets out becomes ``BookieUnavailableError``.
@@ -30,13 +34,15 @@ class UnavailableOnOSError:
     Args:
         who: for example ``bookie b1``.
         operation: what was tried, on ``name``.
+        place: a path or a descriptor, whose mode says which users may do it.
     """
 
-    __slots__ = ("_name", "_operation", "_who")
+    __slots__ = ("_name", "_operation", "_place", "_who")
 
-    def __init__(self, who: str, operation: str, name: str) -> None:
+    def __init__(self, who: str, operation: str, name: str, place: str | int = "") -> None:
         self._who = who
         self._operation = operation
+        self._place = place
         self._name = name
 
     def __enter__(self) -> None:
@@ -50,7 +56,14 @@ class UnavailableOnOSError:
     ) -> None:
         if isinstance(error, OSError):
             reason = error.strerror or str(error) or type(error).__name__
+            hint = getattr(error, "hint", "") or self._hint_for(error.errno or 0)
+            if error.errno in _OWN:  # said with the reason, which is passed on without the hint
+                reason, hint = f"{reason} ({hint})", ""
             raise BookieUnavailableError(
-                f"{self._who}: cannot {self._operation} {self._name}: {reason}",
-                hint=getattr(error, "hint", "") or _HINTS.get(error.errno or 0, ""),
+                f"{self._who}: cannot {self._operation} {self._name}: {reason}", hint=hint
             ) from error
+
+    def _hint_for(self, number: int) -> str:
+        if number == errno.EACCES:
+            return who_may(self._place) or _HINTS[number]
+        return _HINTS.get(number, "")

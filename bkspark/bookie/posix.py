@@ -12,7 +12,13 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from bkspark import progress
-from bkspark.bookie.checks import check_cookie, check_range, post_check, split_name
+from bkspark.bookie.checks import (
+    check_cookie,
+    check_range,
+    group_in,
+    post_check,
+    split_name,
+)
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal, Usage
 from bkspark.bookie.os_errors import UnavailableOnOSError
 from bkspark.bookie.posix_files import PosixEntryFile, PosixJournal, Temp, own_journal
@@ -20,7 +26,8 @@ from bkspark.bookie.posix_place import path_of, read_cookie
 from bkspark.bookie.posix_post_check import surely_passes
 from bkspark.errors import BookieUnavailableError
 from bkspark.format.layout import COOKIE
-from bkspark.storage import devices, posix_calls
+from bkspark.storage import access, devices, posix_calls
+from bkspark.storage.access import Access
 
 FREE_BYTES_MIN = 2**20
 """A disk with less counts as full: what is written at once is longer."""
@@ -58,15 +65,16 @@ class PosixRoot:
         path = path_of(address.url)
         self._who = f"bookie {address.bookie_id}"
         self._fd = -1
-        with UnavailableOnOSError(self._who, "open", path):
+        with UnavailableOnOSError(self._who, "open", path, path):
             self._fd = posix_calls.open_root(path)
         try:
-            with UnavailableOnOSError(self._who, "read", f"{path}/{COOKIE}"):
+            with self._unavailable("read", f"{path}/{COOKIE}"):
                 found = read_cookie(self._fd)
-                device = os.fstat(self._fd).st_dev
-            devices.note(address.url, device)
-            progress.work_on(device)
+                status = os.fstat(self._fd)
+            devices.note(address.url, status.st_dev)
+            progress.work_on(status.st_dev)
             check_cookie(address, found)
+            self._access = Access.of(group_in(found), status)
         except BaseException:
             self.close()
             raise
@@ -80,15 +88,15 @@ class PosixRoot:
         once: bool = False,  # noqa: ARG002 - no system call is repeated
     ) -> bool:
         folders, last = split_name(name)
-        with UnavailableOnOSError(self._who, "create", name), self._made_folder(folders) as folder:
-            return posix_calls.put_new(folder, last, data)
+        with self._unavailable("create", name), self._made_folder(folders) as folder:
+            return posix_calls.put_new(folder, last, data, self._access)
 
     def create(self, name: str) -> PosixEntryFile:
         folders, last = split_name(name)
-        with UnavailableOnOSError(self._who, "create", name):
-            folder = posix_calls.make_folder(self._fd, folders)
+        with self._unavailable("create", name):
+            folder = posix_calls.make_folder(self._fd, folders, self._access)
             try:
-                temp, descriptor = posix_calls.new_temp(folder)
+                temp, descriptor = posix_calls.new_temp(folder, self._access)
             except BaseException:
                 os.close(folder)
                 raise
@@ -96,12 +104,11 @@ class PosixRoot:
 
     def open_journal(self, name: str, first: Sequence[Buffer] = ()) -> PosixJournal:
         folders, last = split_name(name)
-        flags = posix_calls.NEW_FLAGS | os.O_APPEND
         with (
-            UnavailableOnOSError(self._who, "create journal", name),
+            self._unavailable("create journal", name),
             self._made_folder(folders) as folder,
         ):
-            descriptor = os.open(last, flags, posix_calls.FILE_MODE, dir_fd=folder)
+            descriptor = posix_calls.new_growing(folder, last, self._access)
             try:
                 journal = PosixJournal(self._who, name, descriptor)
             except BaseException:
@@ -126,7 +133,7 @@ class PosixRoot:
     def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes | None:
         folders, last = split_name(name)
         check_range(begin, length)
-        with UnavailableOnOSError(self._who, "read", name):
+        with self._unavailable("read", name):
             try:
                 with self._folder(folders) as folder:
                     return posix_calls.read_range(folder, last, begin, length)
@@ -140,7 +147,7 @@ class PosixRoot:
 
     def list(self, folder: str) -> list[str]:
         folders, last = split_name(folder)
-        with UnavailableOnOSError(self._who, "list", folder):
+        with self._unavailable("list", folder):
             try:
                 with self._folder([*folders, last]) as found:
                     names = posix_calls.names_in(found)
@@ -151,7 +158,7 @@ class PosixRoot:
 
     def sync(self, name: str) -> bool:
         folders, last = split_name(name)
-        with UnavailableOnOSError(self._who, "sync", name):
+        with self._unavailable("sync", name):
             try:
                 with self._folder(folders) as folder:
                     posix_calls.sync_found(folder, last)
@@ -162,7 +169,7 @@ class PosixRoot:
 
     def delete(self, name: str) -> bool:
         folders, last = split_name(name)
-        with UnavailableOnOSError(self._who, "delete", name):
+        with self._unavailable("delete", name):
             try:
                 with self._folder(folders) as folder:
                     was_there = _delete(folder, last)
@@ -177,7 +184,7 @@ class PosixRoot:
 
     def sweep(self, folder: str) -> int:
         folders, last = split_name(folder)
-        with UnavailableOnOSError(self._who, "sweep", folder):
+        with self._unavailable("sweep", folder):
             try:
                 with self._folder([*folders, last]) as found:
                     return posix_calls.remove_temps(found)
@@ -187,7 +194,7 @@ class PosixRoot:
 
     def unfinished(self, folder: str) -> Usage:
         folders, last = split_name(folder)
-        with UnavailableOnOSError(self._who, "list", folder):
+        with self._unavailable("list", folder):
             try:
                 with self._folder([*folders, last]) as found:
                     return Usage(*posix_calls.usage(found, posix_calls.is_temp))
@@ -197,7 +204,7 @@ class PosixRoot:
 
     def usage(self, folder: str) -> Usage:
         folders, last = split_name(folder)
-        with UnavailableOnOSError(self._who, "list", folder):
+        with self._unavailable("list", folder):
             try:
                 with self._folder([*folders, last]) as found:
                     return Usage(*posix_calls.usage(found))
@@ -207,7 +214,7 @@ class PosixRoot:
 
     def remove_folder(self, folder: str) -> Usage:
         folders, last = split_name(folder)
-        with UnavailableOnOSError(self._who, "remove", folder):
+        with self._unavailable("remove", folder):
             try:
                 with self._folder(folders) as above:
                     return Usage(*posix_calls.remove_folder(above, last))
@@ -216,23 +223,24 @@ class PosixRoot:
                 return Usage()
 
     def free_bytes(self) -> int:
-        with UnavailableOnOSError(self._who, "ask for", "free space"):
+        with self._unavailable("ask for", "free space"):
             found = os.fstatvfs(self._fd)
         return found.f_bavail * found.f_frsize
 
     def total_bytes(self) -> int:
         """As ``df`` reckons: what is reserved for root is neither used nor free."""
-        with UnavailableOnOSError(self._who, "ask for", "free space"):
+        with self._unavailable("ask for", "free space"):
             found = os.fstatvfs(self._fd)
         return (found.f_blocks - found.f_bfree + found.f_bavail) * found.f_frsize
 
     def write_problem(self) -> str:
-        with UnavailableOnOSError(self._who, "ask for", "free space"):
+        with self._unavailable("ask for", "free space"):
             found = os.fstatvfs(self._fd)
             if found.f_flag & os.ST_RDONLY:
                 return "its file system is mounted read-only"
             if not os.access(".", os.W_OK | os.X_OK, dir_fd=self._fd, effective_ids=True):
-                return f"user {os.geteuid()} may not write to it"
+                user = access.user_name(os.geteuid())
+                return f"user {user} may not write to it ({access.who_may(self._fd)})"
         if found.f_bavail * found.f_frsize < FREE_BYTES_MIN:
             return f"it is full: {found.f_bavail * found.f_frsize:,} bytes are free"
         if found.f_files and not found.f_favail:
@@ -246,14 +254,17 @@ class PosixRoot:
             os.close(descriptor)
 
     def _folder(self, folders: Sequence[str]) -> AbstractContextManager[int]:
-        return posix_calls.closing(posix_calls.open_folder(self._fd, folders))
+        return posix_calls.closing(posix_calls.open_folder(self._fd, folders, self._access))
 
     def _made_folder(self, folders: Sequence[str]) -> AbstractContextManager[int]:
-        return posix_calls.closing(posix_calls.make_folder(self._fd, folders))
+        return posix_calls.closing(posix_calls.make_folder(self._fd, folders, self._access))
+
+    def _unavailable(self, operation: str, name: str) -> UnavailableOnOSError:
+        return UnavailableOnOSError(self._who, operation, name, self._fd)
 
     def _status(self, name: str) -> os.stat_result | None:
         folders, last = split_name(name)
-        with UnavailableOnOSError(self._who, "look up", name):
+        with self._unavailable("look up", name):
             try:
                 with self._folder(folders) as folder:
                     return posix_calls.status_of(folder, last)

@@ -13,14 +13,20 @@ from bkspark.bookie.posix_place import path_of, read_cookie
 from bkspark.errors import InvalidRequestError
 from bkspark.format.layout import COOKIE
 from bkspark.storage import posix_calls
+from bkspark.storage.access import FOLDER_MODE, Access, NotPrivateError, settle_place
 from bkspark.storage.shown import shown_url
 
 
 @dataclass(frozen=True, slots=True)
 class PosixStorage:
-    """What is, or is to be, the directory at ``file:///absolute/path``."""
+    """What is, or is to be, the directory at ``file:///absolute/path``.
+
+    Attributes:
+        group: whose members share it, if a bookie of their cluster is to be made there.
+    """
 
     url: str
+    group: int | None = None
 
     def read_cookie(self) -> bytes | None:
         path = path_of(self.url)
@@ -41,7 +47,7 @@ class PosixStorage:
                     hint="mount the disk or make that directory first; only the last one is made",
                 )
             with suppress(FileNotFoundError), self._opened(path) as root:
-                _check_is_usable(root, path, cookie)
+                _check_is_usable(root, path, cookie, Access(self.group))
 
     def format(self, cookie: bytes) -> None:
         self.require_suitable(cookie)
@@ -49,12 +55,13 @@ class PosixStorage:
         parent = os.path.dirname(path)
         with self._unavailable_on_error("initialise", path):
             with suppress(FileExistsError):
-                os.mkdir(path, posix_calls.FOLDER_MODE)
+                os.mkdir(path, FOLDER_MODE)
             with self._opened(path) as root:
-                _check_is_usable(root, path, cookie)
+                _check_is_usable(root, path, cookie, Access(self.group))
+                _settle(path, self.group)
                 with self._opened(parent) as above:
                     os.fsync(above)
-                is_new = posix_calls.put_new(root, COOKIE, cookie)
+                is_new = posix_calls.put_new(root, COOKIE, cookie, Access(self.group))
                 if not is_new and read_cookie(root) != cookie:
                     raise _already_a_bookie(path)
 
@@ -68,7 +75,7 @@ class PosixStorage:
         return domain_of(device)
 
     def _unavailable_on_error(self, operation: str, path: str) -> UnavailableOnOSError:
-        return UnavailableOnOSError(shown_url(self.url), operation, path)
+        return UnavailableOnOSError(shown_url(self.url), operation, path, path)
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[int]:
@@ -81,10 +88,17 @@ def domain_of(device: int) -> str:
     return f"disk-{os.major(device)}:{os.minor(device)}"
 
 
-def _check_is_usable(root: int, path: str, cookie: bytes | None) -> None:
+def _settle(path: str, group: int | None) -> None:
     try:
-        posix_calls.require_private(os.fstat(root), path)
-    except posix_calls.NotPrivateError as error:
+        settle_place(path, group)
+    except NotPrivateError as error:
+        raise InvalidRequestError(str(error.strerror), hint=error.hint) from error
+
+
+def _check_is_usable(root: int, path: str, cookie: bytes | None, access: Access) -> None:
+    try:
+        access.require_trusted(os.fstat(root), path)
+    except NotPrivateError as error:
         raise InvalidRequestError(str(error.strerror), hint=error.hint) from error
     # A temporary file is what an initialisation that was killed leaves behind.
     names = [name for name in os.listdir(root) if not name.startswith(posix_calls.TEMP_PREFIX)]

@@ -55,13 +55,21 @@ def init(
             help="A bookie: /directory (or file://…), s3://bucket/prefix. Once per bookie.",
         ),
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|GID",
+            help="Let the members of this operating system group share it; default: one user has "
+            "all its folders and files.",
+        ),
+    ] = None,
     accept_storage_risk: AcceptStorageRiskOption = False,
 ) -> None:
     """Make a new cluster: metadata, and a cookie on every bookie.
 
     What was killed half-way is finished by the same command.
     """
-    init_cluster(uri, bookie or [], accepts_risk=accept_storage_risk)
+    init_cluster(uri, bookie or [], accepts_risk=accept_storage_risk, group=group)
     with Cluster(uri) as cluster:
         uri = cluster.uri
         if session_of(context).as_json:

@@ -38,12 +38,14 @@ class Site:
         metadata_uri: as the store writes it.
         bookies: that are registered, by id.
         removed: ids of those that were; they are given to no others.
+        group: of users that share it.
     """
 
     cluster_id: str
     metadata_uri: str
     bookies: Mapping[str, BookieRecord]
     removed: frozenset[str] = frozenset()
+    group: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ def admit(site: Site, url: str, bookie_id: str, *, accepts_risk: bool = False) -
     """
     url = canonical(url)
     require_fit(unquote(url))
-    place = storage(url)
+    place = storage(url, site.group)
     found = place.read_cookie()
     begun = None if found is None else _begun(site, url, found, bookie_id)
     if begun is None:
@@ -161,7 +163,9 @@ def admit(site: Site, url: str, bookie_id: str, *, accepts_risk: bool = False) -
     place.require_suitable(found)
     risk = storage_risk(url, site.metadata_uri, is_accepted=accepts_risk)
     new_id = bookie_id or _free_id(site.bookies.keys() | site.removed)
-    cookie = begun or Cookie(site.cluster_id, new_id, environment.token(), environment.now_ms())
+    cookie = begun or Cookie(
+        site.cluster_id, new_id, environment.token(), environment.now_ms(), site.group
+    )
     record = BookieRecord(
         cookie.bookie_id,
         cookie.incarnation,

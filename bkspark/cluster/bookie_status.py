@@ -9,8 +9,10 @@ that looks at records alone takes such a bookie where there is no other.
 import logging
 from dataclasses import dataclass, replace
 
+from bkspark.bookie.contract import BookieAddress
+from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.records import Records
-from bkspark.errors import BookKeeperError
+from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.format.cluster import BookieRecord
 from bkspark.protocol.bookies import fullness
 from bkspark.protocol.ledger.metadata import Member
@@ -63,6 +65,16 @@ class BookieStatus:
         if not self.is_full:
             return ""
         return fullness.told(self.record.marks, self.free_bytes, self.total_bytes)
+
+
+def look_at(record: BookieRecord, address: BookieAddress) -> BookieStatus:
+    """What a look at a bookie finds now."""
+    try:
+        with open_bookie(address).open_root() as root:
+            free, total = root.free_bytes(), root.total_bytes()
+            return BookieStatus(record, "", free, root.write_problem(), total)
+    except BookieUnavailableError as error:
+        return BookieStatus(record, str(error))
 
 
 def note_fullness(registrations: Records[BookieRecord], status: BookieStatus) -> None:

@@ -6,11 +6,10 @@ from typing import Self
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
-from bkspark.bookie.uri import open_bookie
 from bkspark.cluster import admission, bookie_client, fan_out
 from bkspark.cluster.admission import NewBookie, Site
 from bkspark.cluster.bookie_client import BookieClient
-from bkspark.cluster.bookie_status import BookieStatus, note_fullness
+from bkspark.cluster.bookie_status import BookieStatus, look_at, note_fullness
 from bkspark.cluster.bound import BoundToProcess
 from bkspark.cluster.hang_memory import HangMemory
 from bkspark.cluster.log_records import LogRecords
@@ -33,6 +32,7 @@ from bkspark.protocol.bookies.placement import Candidate
 from bkspark.protocol.bookies.quarantine import Quarantine
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.log.record import LogRecord
+from bkspark.storage import access
 from bkspark.storage.address import canonical
 from bkspark.storage.shown import shown_url
 
@@ -42,6 +42,7 @@ class Cluster(BoundToProcess):
 
     Attributes:
         storage_risk: why the metadata store might lose records, if that was accepted.
+        group: id of the group whose members share its folders and files, if one does.
         untimed_ledgers: for a task that others wait for, with a time of their own: it is spared the
             way to another task and back.
         registrations: of bookies.
@@ -82,6 +83,7 @@ class Cluster(BoundToProcess):
             raise
         self.cluster_id = identity.cluster_id
         self.storage_risk = identity.storage_risk
+        self.group = identity.group
 
     def __enter__(self) -> Self:
         return self
@@ -259,15 +261,7 @@ class Cluster(BoundToProcess):
         return environment.the_one(HangMemory).quarantine(self.cluster_id)
 
     def _look_at(self, record: BookieRecord) -> Callable[[], BookieStatus]:
-        def look() -> BookieStatus:
-            try:
-                with open_bookie(self.address(record)).open_root() as root:
-                    free, total = root.free_bytes(), root.total_bytes()
-                    return BookieStatus(record, "", free, root.write_problem(), total)
-            except BookieUnavailableError as error:
-                return BookieStatus(record, str(error))
-
-        return look
+        return partial(look_at, record, self.address(record))
 
     def add_bookie(self, bookie_id: str, url: str, *, accepts_risk: bool = False) -> BookieRecord:
         """Make the empty place at ``url`` a bookie of this cluster and register it.
@@ -288,7 +282,7 @@ class Cluster(BoundToProcess):
         known = self._registered()
         removed = frozenset(name for name, record in known.items() if record.is_removed)
         bookies = {name: record for name, record in known.items() if name not in removed}
-        site = Site(self.cluster_id, self.store.uri, bookies, removed)
+        site = Site(self.cluster_id, self.store.uri, bookies, removed, self.group)
         return admission.admit(site, url, bookie_id, accepts_risk=accepts_risk)
 
     def register(self, new: NewBookie) -> BookieRecord:
@@ -314,7 +308,11 @@ class Cluster(BoundToProcess):
 
 
 def init_cluster(
-    metadata_uri: str, bookie_urls: Sequence[str], *, accepts_risk: bool = False
+    metadata_uri: str,
+    bookie_urls: Sequence[str],
+    *,
+    accepts_risk: bool = False,
+    group: str | int | None = None,
 ) -> None:
     """Make a new cluster with the given bookies, or nothing at all if something is in the way.
 
@@ -322,25 +320,29 @@ def init_cluster(
 
     Args:
         accepts_risk: takes storage that might lose what it has; the records say so.
+        group: name or id of a group whose members share the folders and files; else one user has
+            them (``bkspark.storage.access``).
 
     Raises:
-        InvalidRequestError: a place is taken, missing or named twice, or unsuitable.
+        InvalidRequestError: a place is taken, missing or named twice, or unsuitable, or there is no
+            such group.
     """
+    group_id = None if group is None else access.group_id(group)
     metadata_uri, *bookie_urls = map(canonical, (metadata_uri, *bookie_urls))
     store_uri = metadata_stores.open_store(metadata_uri).uri
     admission.require_apart([store_uri, *bookie_urls])
     wanted = {f"bookie-{number}": url for number, url in enumerate(bookie_urls, start=1)}
-    if _is_cluster(metadata_uri):
+    if metadata_stores.has_record(metadata_uri, layout.CLUSTER_KEY):
         with Cluster(metadata_uri) as cluster:
-            left = _left_to_make(cluster, wanted)
+            left = _left_to_make(cluster, wanted, group_id)
             new = [
                 cluster.admit(bookie_id, url, accepts_risk=accepts_risk)
                 for bookie_id, url in left.items()
             ]
     else:
         risk = admission.storage_risk(store_uri, store_uri, is_accepted=accepts_risk)
-        record = ClusterRecord(environment.token(), environment.now_ms(), risk)
-        site = Site(record.cluster_id, store_uri, {})
+        record = ClusterRecord(environment.token(), environment.now_ms(), risk, group_id)
+        site = Site(record.cluster_id, store_uri, {}, group=group_id)
         new = [
             admission.admit(site, url, bookie_id, accepts_risk=accepts_risk)
             for bookie_id, url in wanted.items()
@@ -351,18 +353,8 @@ def init_cluster(
             cluster.register(bookie)
 
 
-def _is_cluster(metadata_uri: str) -> bool:
-    store = metadata_stores.open_store(metadata_uri)
-    try:
-        return store.get(layout.CLUSTER_KEY) is not None
-    except InvalidRequestError:  # it is no store yet
-        return False
-    finally:
-        store.close()
-
-
 def _make_cluster(metadata_uri: str, record: ClusterRecord) -> None:
-    store = metadata_stores.format_store(metadata_uri)
+    store = metadata_stores.format_store(metadata_uri, record.group)
     try:
         Records(
             store,
@@ -374,7 +366,7 @@ def _make_cluster(metadata_uri: str, record: ClusterRecord) -> None:
         store.close()
 
 
-def _left_to_make(cluster: Cluster, wanted: Mapping[str, str]) -> dict[str, str]:
+def _left_to_make(cluster: Cluster, wanted: Mapping[str, str], group: int | None) -> dict[str, str]:
     """What an ``init`` that was killed had still to do, of bookie ids and their URLs.
 
     Raises:
@@ -387,6 +379,11 @@ def _left_to_make(cluster: Cluster, wanted: Mapping[str, str]) -> dict[str, str]
         raise InvalidRequestError(
             f"no cluster can be made at {shown_url(cluster.store.uri)}: it{what} already",
             hint="use it (`bkspark bookie add URL` adds a bookie), or choose another place",
+        )
+    if group != cluster.group:
+        raise InvalidRequestError(
+            f"the cluster at {shown_url(cluster.store.uri)} was begun for another group, or none",
+            hint="finish it with the same `--group`, or choose another place",
         )
     return left
 

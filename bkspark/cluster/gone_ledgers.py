@@ -12,12 +12,17 @@ no record goes that needs it. It stops nothing else.
 from collections.abc import Collection, Iterable
 
 from bkspark.cluster.records import Records
-from bkspark.errors import BookKeeperError, CorruptDataError, OutcomeUnknownError
+from bkspark.errors import (
+    BookKeeperError,
+    CorruptDataError,
+    NothingSentError,
+    OutcomeUnknownError,
+)
 from bkspark.format import gone_record, layout
 from bkspark.format.gone_record import GoneIds
 from bkspark.metadata.contract import MetadataStore
 
-_UNREADABLE = (CorruptDataError, OutcomeUnknownError)
+_UNREADABLE = (CorruptDataError, NothingSentError, OutcomeUnknownError)
 """Of one note, say a pipe in its place. Where the whole store is away, others raise it, too."""
 
 

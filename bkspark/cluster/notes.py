@@ -12,6 +12,7 @@ from bkspark.errors import (
     BookKeeperError,
     CorruptDataError,
     MetadataVersionError,
+    NothingSentError,
     OutcomeUnknownError,
 )
 
@@ -27,7 +28,7 @@ class Notes(Records[T]):
         """The newest one; None if there is none, or none that can be read."""
         try:
             return super().get(name)
-        except (CorruptDataError, OutcomeUnknownError) as error:
+        except (CorruptDataError, NothingSentError, OutcomeUnknownError) as error:
             logger.warning("note %s cannot be read: %s", self.key(name), error.args[0])
             return None
 

@@ -28,6 +28,9 @@ T = TypeVar("T")
 StepOver = Callable[[str, BookKeeperError], None]
 """Told of the key of a record that cannot be read, and why."""
 
+UNREAD = (CorruptDataError, InvalidRequestError, NothingSentError, OutcomeUnknownError)
+"""What a record that cannot be read is told by."""
+
 UPDATE_TRIES_MAX = 200
 
 SENT_AGAIN_MAX = 5
@@ -107,7 +110,7 @@ class Records(Generic[T]):
         try:
             stored = ask()
             return None if stored is None else Versioned(self._decode(name, stored.value), stored)
-        except (CorruptDataError, InvalidRequestError, OutcomeUnknownError) as error:
+        except UNREAD as error:
             step_over = self.step_over or step_over
             if step_over is None:
                 raise
@@ -219,7 +222,7 @@ class Records(Generic[T]):
         """The record after a put that failed; raises ``doubt`` again if the store cannot tell."""
         try:
             return self._store.get(self._key(name))
-        except OutcomeUnknownError:
+        except (NothingSentError, OutcomeUnknownError):
             if doubt is None:
                 raise
             raise doubt from None

@@ -17,6 +17,9 @@ CLUSTER_KIND = "cluster"
 BOOKIE_KIND = "bookie"
 COUNTER_KIND = "counter"
 
+GROUP_MAX = 2**32 - 2
+"""The largest id that a system gives to a group."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterRecord:
@@ -25,11 +28,14 @@ class ClusterRecord:
     Attributes:
         storage_risk: why the metadata store might lose records, if somebody chose to use it all
             the same; else empty.
+        group: id of the group of operating system users that share its folders and files; None if
+            one user has them.
     """
 
     cluster_id: str
     created_ms: int
     storage_risk: str = ""
+    group: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,7 @@ def encode_cluster(record: ClusterRecord, nonce: str) -> bytes:
         "id": record.cluster_id,
         "created_ms": record.created_ms,
         **_risk(record),
+        **({} if record.group is None else {"group": record.group}),
     }
     return envelope.encode(CLUSTER_KIND, layout.CLUSTER_KEY, value)
 
@@ -81,7 +88,16 @@ def decode_cluster(data: bytes) -> ClusterRecord:
         fields.take("id", str),
         fields.take("created_ms", int),
         fields.take_or_none("storage_risk", str) or "",
+        take_group(fields),
     )
+
+
+def take_group(fields: Fields) -> int | None:
+    """The group of a cluster, in its record or in a cookie."""
+    group = fields.take_or_none("group", int)
+    if group is not None and not 0 <= group <= GROUP_MAX:
+        raise CorruptDataError(f"{fields.what}: there can be no group {group}")
+    return group
 
 
 def encode_bookie(record: BookieRecord, nonce: str) -> bytes:

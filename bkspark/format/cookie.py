@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.format import envelope, layout
+from bkspark.format.cluster import take_group
 
 KIND = "cookie"
 
@@ -20,12 +21,14 @@ class Cookie:
     Attributes:
         cluster_id, incarnation: random, 32 hex digits.
         created_ms: for people only.
+        group: of the cluster, as its record says; None if one user has it.
     """
 
     cluster_id: str
     bookie_id: str
     incarnation: str
     created_ms: int = 0
+    group: int | None = None
 
 
 def encode(cookie: Cookie) -> bytes:
@@ -35,6 +38,7 @@ def encode(cookie: Cookie) -> bytes:
         "bookie": cookie.bookie_id,
         "incarnation": cookie.incarnation,
         "created_ms": cookie.created_ms,
+        **({} if cookie.group is None else {"group": cookie.group}),
     }
     return envelope.encode(KIND, layout.COOKIE, value)
 
@@ -52,6 +56,7 @@ def decode(data: bytes) -> Cookie:
             layout.bookie_id(fields.take("bookie", str)),
             layout.token(fields.take("incarnation", str)),
             fields.take("created_ms", int),
+            take_group(fields),
         )
     except InvalidRequestError as error:
         raise CorruptDataError(f"{fields.what} is malformed") from error

@@ -15,12 +15,15 @@ from bkspark.errors import (
     NoSuchEntryError,
     NoSuchLedgerError,
     NotEnoughBookiesError,
+    NothingSentError,
     OutcomeUnknownError,
 )
 from bkspark.ledger.recovery.recover import recover
 from bkspark.ledger.recovery.taking_over import take_over
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.ownership import first_behind
+
+_LEAVING_OPEN = (NotEnoughBookiesError, NothingSentError, OutcomeUnknownError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +85,12 @@ def resolve(cluster: Cluster, undecided: Undecided, password: Password) -> range
 
 def with_outcome(error: BaseException, log_name: str, undecided: Undecided | None) -> BaseException:
     """``error`` of a writer of the log, with what is undecided by it, so nobody adds it twice."""
-    if undecided is None or not isinstance(error, OutcomeUnknownError | NotEnoughBookiesError):
+    if undecided is None or not isinstance(error, _LEAVING_OPEN):
         return error
-    told = error.reworded(
+    open_error = error
+    if isinstance(error, NothingSentError):  # of its last request only
+        open_error = OutcomeUnknownError(*error.args, hint=error.hint)
+    told = open_error.reworded(
         f"{error.args[0]}; in log {log_name} {undecided}",
         hint="log.resolve_outcome(writer.undecided) recovers and tells what is in the log",
     )

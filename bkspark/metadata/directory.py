@@ -9,19 +9,21 @@ An answer "absent" is given only for ENOENT; every other ``OSError`` goes up as 
 
 Nothing is believed that others could have changed: of what is looked up or created, each folder on
 the way is as private as the root and the file itself. A folder that is absent is not looked at
-again: in the one above it, which is private, nobody else can make it.
+again: in the one above it, which is private, nobody else can make it. In the store of a group's
+cluster, what the group's members could have changed is believed too (``bkspark.storage.access``).
 """
 
 import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol, Self
 
 from bkspark import progress
 from bkspark.format.envelope import RECORD_BYTES_MAX
-from bkspark.storage import posix_calls
+from bkspark.storage import access, posix_calls
+from bkspark.storage.access import PRIVATE, Access
 
 TEMPORARY_PREFIX = posix_calls.TEMP_PREFIX
 
@@ -88,15 +90,17 @@ class PosixDirectory:
 
     Args:
         root: its path, for messages.
+        access: who may have made, and may read, what is in it.
 
     Attributes:
         device: that it is on, as the kernel numbers it.
     """
 
-    def __init__(self, root_fd: int, root: str, *, device: int) -> None:
+    def __init__(self, root_fd: int, root: str, access: Access = PRIVATE, *, device: int) -> None:
         self.device = device
         self._root_fd = root_fd
         self._root = root
+        self._access = access
         self.may_have_changed = False
         self._private = {""}
 
@@ -108,6 +112,7 @@ class PosixDirectory:
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         folder, _, name = path.rpartition("/")
+        self._require_may_change()
         with self._folder(folder) as folder_fd:
             is_created = self._write_and_link(folder_fd, name, data)
             os.fsync(folder_fd)
@@ -116,7 +121,7 @@ class PosixDirectory:
     def read(self, path: str) -> bytes | None:
         self._require_private(path.rpartition("/")[0])
         try:
-            return posix_calls.read_bounded(self._root_fd, path, RECORD_BYTES_MAX)
+            return posix_calls.read_bounded(self._root_fd, path, RECORD_BYTES_MAX, self._access)
         except FileNotFoundError:
             return None
 
@@ -140,11 +145,13 @@ class PosixDirectory:
 
     def make_folder(self, path: str) -> None:
         parent = ""
+        self._require_may_change()
         for part in path.split("/"):
             with self._folder(parent) as parent_fd:
                 with contextlib.suppress(FileExistsError):
                     # A folder without a record says nothing, so this alone changes nothing.
-                    os.mkdir(part, posix_calls.FOLDER_MODE, dir_fd=parent_fd)
+                    os.mkdir(part, access.FOLDER_MODE, dir_fd=parent_fd)
+                self._settle(parent_fd, part)
                 # Also if it was there: its maker may have died before making it durable.
                 os.fsync(parent_fd)
                 progress.made()
@@ -165,8 +172,19 @@ class PosixDirectory:
         with contextlib.suppress(OSError):
             os.rmdir(path, dir_fd=self._root_fd)
 
+    def _require_may_change(self) -> None:
+        if self._access.group is not None:
+            self._access.require_may_change(os.fstat(self._root_fd))
+
+    def _settle(self, parent_fd: int, part: str) -> None:
+        """Give a group's folder its mode; also one whose maker died before that."""
+        if self._access.group is None:
+            return
+        with posix_calls.closing(os.open(part, posix_calls.FOLDER_FLAGS, dir_fd=parent_fd)) as fd:
+            self._access.settle_folder(fd)
+
     def _write_and_link(self, folder_fd: int, name: str, data: bytes) -> bool:
-        temporary, fd = posix_calls.new_temp(folder_fd)
+        temporary, fd = posix_calls.new_temp(folder_fd, self._access)
         try:
             posix_calls.write_all(fd, data)
             os.fsync(fd)
@@ -190,13 +208,15 @@ class PosixDirectory:
             return
         self._require_private(folder.rpartition("/")[0])
         try:
-            status = os.stat(folder, dir_fd=self._root_fd, follow_symlinks=False)
+            status = self._access.settled(
+                lambda: os.stat(folder, dir_fd=self._root_fd, follow_symlinks=False)
+            )
         except FileNotFoundError:
             return
         path = f"{self._root}/{folder}"
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, f"{path} is no folder")
-        posix_calls.require_private(status, path)
+        self._access.require_trusted(status, path)
         self._private.add(folder)
 
     @contextlib.contextmanager
@@ -209,8 +229,13 @@ class PosixDirectory:
             os.close(fd)
 
 
-def open_directory(root: str) -> PosixDirectory:
+def open_directory(
+    root: str, group_of: Callable[[int, os.stat_result], int | None] = lambda _fd, _status: None
+) -> PosixDirectory:
     """The directory at ``root``, found by path anew; it may be a link.
+
+    Args:
+        group_of: of its descriptor and status, the group that has it, if one has.
 
     Raises:
         NotPrivateError: others may change what is in it.
@@ -218,12 +243,13 @@ def open_directory(root: str) -> PosixDirectory:
     fd = posix_calls.open_root(root)
     try:
         status = os.fstat(fd)
-        posix_calls.require_private(status, root)
+        found = Access.of(group_of(fd, status), status)
+        found.require_trusted(status, root)
     except BaseException:
         os.close(fd)
         raise
     progress.work_on(status.st_dev)
-    return PosixDirectory(fd, root, device=status.st_dev)
+    return PosixDirectory(fd, root, found, device=status.st_dev)
 
 
 def _link(folder_fd: int, fd: int, temporary: str, name: str) -> bool:

@@ -4,7 +4,10 @@ What the storage must give: ``link`` that never replaces, fsync that is kept, an
 never return a stale "absent" (on NFS that takes ``lookupcache=none``).
 """
 
+import errno
 import os
+import re
+import stat
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from urllib.parse import unquote
@@ -12,12 +15,15 @@ from urllib.parse import unquote
 from bkspark.errors import InvalidRequestError
 from bkspark.metadata import names
 from bkspark.metadata.directory import TEMPORARY_PREFIX, Directory, open_directory
-from bkspark.metadata.versioned_store import VersionedStore
-from bkspark.storage import devices, posix_calls
+from bkspark.metadata.versioned_store import MARKER, VersionedStore
+from bkspark.storage import access, devices, posix_calls
 from bkspark.storage.shown import shown_url
 
 _NOTHING = ("lost+found/",)
 """What a new file system has of its own, for what fsck finds."""
+
+_GROUP_LINE = re.compile(rb"^group ([0-9]{1,10})$", re.MULTILINE)
+_MARKER_BYTES_MAX = 1024
 
 
 class FileMetadataStore(VersionedStore):
@@ -28,18 +34,26 @@ class FileMetadataStore(VersionedStore):
 
     def __init__(self, uri: str) -> None:
         self._root = _folder(uri)
+        self._group: int | None = None
+        self._is_group_known = False
         super().__init__(self._root.as_uri())
 
-    def format(self) -> None:
+    def format(self, group: int | None = None) -> None:
         """Make an empty folder, created if its parent exists, a metadata store.
 
         A store without a record, as a client that was killed leaves it, is made durable.
+
+        Args:
+            group: whose members share it (``bkspark.storage.access``).
         """
+        self._group, self._is_group_known = group, True
+        root = str(self._root)
         with self._known_errors("format it"):
             try:
                 with suppress(FileExistsError):
-                    self._root.mkdir(mode=posix_calls.FOLDER_MODE)
-                with self._directory() as directory:
+                    self._root.mkdir(mode=access.FOLDER_MODE)
+                access.settle_place(root, group)
+                with open_directory(root, lambda _fd, _status: group) as directory:
                     # A killed format leaves a temporary file.
                     names_there = directory.list("")
                     self._require_no_record(
@@ -53,7 +67,7 @@ class FileMetadataStore(VersionedStore):
                     self._mark(directory)
                 with posix_calls.closing(posix_calls.open_root(str(self._root.parent))) as parent:
                     os.fsync(parent)
-            except posix_calls.NotPrivateError as error:
+            except access.NotPrivateError as error:
                 raise InvalidRequestError(
                     f"no metadata store can be made at {self._shown}: {error.strerror}",
                     hint=error.hint,
@@ -64,10 +78,66 @@ class FileMetadataStore(VersionedStore):
                     hint="create or mount the folder above it first",
                 ) from error
 
+    def _group_line(self) -> bytes:
+        return b"" if self._group is None else b"group %d\n" % self._group
+
     def _directory(self) -> AbstractContextManager[Directory]:
-        directory = open_directory(str(self._root))
+        directory = open_directory(str(self._root), self._group_of)
         devices.note(self._uri, directory.device)
         return directory
+
+    def _group_of(self, descriptor: int, root: os.stat_result) -> int | None:
+        """The group of the store, which its marker says; asked for only where it may be one's."""
+        is_own = root.st_uid in (os.geteuid(), 0)
+        if not self._is_group_known and (root.st_mode & stat.S_ISGID or not is_own):
+            try:
+                self._group, self._is_group_known = _group_of_marker(descriptor), True
+            except FileNotFoundError as error:
+                raise self._no_store() from error
+        return self._group
+
+    def _require_same_group(self, marker: bytes) -> None:
+        group = _group_in(marker)
+        if group != self._group:  # the owner's folder has lost its mode, or init is run again
+            raise InvalidRequestError(
+                f"the metadata store at {self._shown} is made for {_said(group)}, and not for "
+                f"{_said(self._group)}",
+                hint="take another folder"
+                if group is None
+                else f"`--group {access.group_name(group)}` finishes it; `chmod g+rwxs "
+                f"{self._root}` gives back a mode that was taken away",
+            )
+
+    def _hint_for(self, error: OSError) -> str:
+        is_refused = error.errno in (errno.EACCES, errno.EPERM)
+        return (access.who_may(str(self._root)) if is_refused else "") or super()._hint_for(error)
+
+
+def _group_of_marker(root: int) -> int | None:
+    """The group that the marker says, if it is a file of this very group.
+
+    Raises:
+        FileNotFoundError: there is no marker.
+        NotPrivateError: others may have written it.
+    """
+    try:
+        descriptor, status = posix_calls.open_file(root, MARKER)
+    except PermissionError:  # of a store that is one user's
+        return None
+    with posix_calls.closing(descriptor):
+        group = _group_in(posix_calls.read_open(descriptor, status, 0, _MARKER_BYTES_MAX))
+    if group is not None:
+        access.Access(group).require_trusted(status, MARKER)
+    return group
+
+
+def _group_in(marker: bytes) -> int | None:
+    found = _GROUP_LINE.search(marker)
+    return None if found is None else int(found[1])
+
+
+def _said(group: int | None) -> str:
+    return "one user" if group is None else f"group {access.group_name(group)}"
 
 
 def _folder(uri: str) -> Path:

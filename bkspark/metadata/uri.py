@@ -28,15 +28,32 @@ def open_store(uri: str) -> MetadataStore:
     return environment.opened(environment.METADATA, store)
 
 
-def format_store(uri: str) -> MetadataStore:
+def format_store(uri: str, group: int | None = None) -> MetadataStore:
     """Make the empty place at ``uri`` a metadata store.
+
+    Args:
+        group: of users that share it, if it is a folder.
 
     Raises:
         InvalidRequestError: there is something in it already, or it cannot be made.
     """
     store = _store(uri)
-    store.format()
+    if isinstance(store, FileMetadataStore):
+        store.format(group)
+    else:
+        store.format()
     return store
+
+
+def has_record(uri: str, key: str) -> bool:
+    """Whether a store at ``uri`` has a record; False also if there is no store."""
+    store = open_store(uri)
+    try:
+        return store.get(key) is not None
+    except InvalidRequestError:  # it is no store yet
+        return False
+    finally:
+        store.close()
 
 
 def _store(

@@ -32,6 +32,9 @@ _CHANGES = ("put", "delete")
 _NOT_ASKED = {
     errno.EACCES: "run as a user who may read and write there, or change who may",
     errno.EPERM: "run as a user who may read and write there, or change who may",
+    errno.EROFS: "mount its file system writable, or run this where it is",
+    errno.ENOSPC: "free some space there",
+    errno.EDQUOT: "free some space there, or raise the quota",
     errno.EMFILE: "raise the limit of open files (ulimit -n), or keep fewer handles open",
     errno.ENFILE: "raise the system's limit of open files (sysctl fs.file-max)",
 }
@@ -126,8 +129,16 @@ class VersionedStore(ABC):
 
     def _mark(self, directory: Directory) -> None:
         marker = _MARKER_TEXT + environment.token().encode() + b"\n"
+        marker += self._group_line()
         if not directory.put_if_absent(MARKER, marker):
             self._require_marker(directory)
+
+    def _group_line(self) -> bytes:
+        """What the marker says of a group that shares the store."""
+        return b""
+
+    def _require_same_group(self, marker: bytes) -> None:  # noqa: B027 - needs no override
+        """Refuse a marker that says another group than the place has; only folders have groups."""
 
     @contextmanager
     def _records(self, doing: str) -> Iterator[VersionedRecords]:
@@ -157,6 +168,7 @@ class VersionedStore(ABC):
         self._bound_to = self._bound_to or marker
         if marker != self._bound_to:
             raise names.another_store(self._shown)
+        self._require_same_group(marker)
 
     def _no_store(self) -> InvalidRequestError:
         return InvalidRequestError(
@@ -174,10 +186,11 @@ class VersionedStore(ABC):
             reason = error.strerror or type(error).__name__
             hint = getattr(error, "hint", "")
             is_sure = not any(directory.may_have_changed for directory in opened)
-            if is_sure and error.errno in _NOT_ASKED and not hint:
+            if is_sure and error.errno in _NOT_ASKED:
+                told = reason if hint else f"{reason}; nothing was sent"
                 raise NothingSentError(
-                    f"metadata store {self._shown} cannot {doing}: {reason}; nothing was sent",
-                    hint=_NOT_ASKED[error.errno],
+                    f"metadata store {self._shown} cannot {doing}: {told}",
+                    hint=hint or self._hint_for(error),
                 ) from error
             if doing.startswith(_CHANGES):
                 hint = f"{hint}; {_READ_BACK}" if hint else _READ_BACK
@@ -185,6 +198,10 @@ class VersionedStore(ABC):
                 f"metadata store {self._shown} could not surely {doing}: {reason}",
                 hint=hint or "nothing was changed; try again when the storage answers",
             ) from error
+
+    def _hint_for(self, error: OSError) -> str:
+        """What to do about an error because of which the store was not asked."""
+        return _NOT_ASKED[error.errno or 0]
 
 
 def _is_empty_folder(directory: Directory, name: str) -> bool:

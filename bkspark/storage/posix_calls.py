@@ -20,6 +20,7 @@ from contextlib import suppress
 
 from bkspark import environment, progress
 from bkspark.format.digest import Buffer
+from bkspark.storage.access import FILE_MODE, FOLDER_MODE, PRIVATE, Access
 from bkspark.storage.slices import SLICE_BYTES, write_back
 
 TEMP_PREFIX = ".tmp-"
@@ -28,9 +29,6 @@ _REMOVED = re.compile(r"\.nfs[0-9a-f]{24}")
 """What NFS shows of a file that was removed while a process of the same host has it open."""
 READ_BYTES = 8 * 2**20
 """At most so much is read at once: between two reads a slow disk shows that it gets on."""
-FOLDER_MODE = 0o700
-FILE_MODE = 0o600
-
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK: a pipe that somebody put there must not make us wait for its other end.
 READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -67,14 +65,14 @@ def open_root(path: str) -> int:
     return os.open(path, FOLDER_FLAGS & ~os.O_NOFOLLOW)
 
 
-def open_folder(root: int, parts: Sequence[str]) -> int:
+def open_folder(root: int, parts: Sequence[str], access: Access = PRIVATE) -> int:
     """Descriptor of the folder ``parts`` under ``root``."""
-    return _walked(root, parts, _enter)
+    return _walked(root, parts, lambda here, part, _path: _enter(here, part, access))
 
 
-def make_folder(root: int, parts: Sequence[str]) -> int:
+def make_folder(root: int, parts: Sequence[str], access: Access = PRIVATE) -> int:
     """As ``open_folder``, but what is missing is made, and all of it is durable."""
-    return _walked(root, parts, _enter_or_make)
+    return _walked(root, parts, lambda here, part, path: _enter_or_make(here, part, path, access))
 
 
 def _walked(root: int, parts: Sequence[str], enter: Callable[[int, str, str], int]) -> int:
@@ -91,20 +89,27 @@ def _walked(root: int, parts: Sequence[str], enter: Callable[[int, str, str], in
     return here if parts else os.dup(root)
 
 
-def _enter(here: int, part: str, _path: str) -> int:
+def _enter(here: int, part: str, access: Access) -> int:
+    try:
+        return os.open(part, FOLDER_FLAGS, dir_fd=here)
+    except PermissionError:
+        if access.group is None:
+            raise
+    access.settled(lambda: os.stat(part, dir_fd=here, follow_symlinks=False))
     return os.open(part, FOLDER_FLAGS, dir_fd=here)
 
 
-def _enter_or_make(here: int, part: str, path: str) -> int:
+def _enter_or_make(here: int, part: str, path: str, access: Access) -> int:
     is_new = False
     try:
-        below = os.open(part, FOLDER_FLAGS, dir_fd=here)
+        below = _enter(here, part, access)
     except FileNotFoundError:
         is_new = True
         with suppress(FileExistsError):
             os.mkdir(part, FOLDER_MODE, dir_fd=here)
-        below = os.open(part, FOLDER_FLAGS, dir_fd=here)
+        below = _enter(here, part, access)
     try:
+        access.settle_folder(below)
         _make_durable(here, below, path, is_new=is_new)
     except BaseException:
         os.close(below)
@@ -129,12 +134,12 @@ def forget_durable_folders() -> None:
     _durable_folders.clear()
 
 
-def put_new(folder: int, name: str, data: Buffer) -> bool:
+def put_new(folder: int, name: str, data: Buffer, access: Access = PRIVATE) -> bool:
     """Create ``name`` in ``folder`` durably; False if it was there, made durable again."""
     with suppress(FileNotFoundError):
         sync_found(folder, name)
         return False
-    temp, descriptor = new_temp(folder)
+    temp, descriptor = new_temp(folder, access)
     try:
         with closing(descriptor):
             write_all(descriptor, data)
@@ -153,10 +158,35 @@ def put_new(folder: int, name: str, data: Buffer) -> bool:
     return True
 
 
-def new_temp(folder: int) -> tuple[str, int]:
+def new_temp(folder: int, access: Access = PRIVATE, flags: int = 0) -> tuple[str, int]:
     """A new file under a name that nothing looks up: the name and a descriptor for writing."""
     temp = f"{TEMP_PREFIX}{environment.token()}"
-    return temp, os.open(temp, NEW_FLAGS, FILE_MODE, dir_fd=folder)
+    descriptor = os.open(temp, NEW_FLAGS | flags, FILE_MODE, dir_fd=folder)
+    try:
+        access.settle_file(descriptor)
+    except BaseException:
+        os.close(descriptor)
+        remove_quietly(folder, temp)
+        raise
+    return temp, descriptor
+
+
+def new_growing(folder: int, name: str, access: Access = PRIVATE) -> int:
+    """A new file under its own ``name``, which nothing has: a descriptor for appending.
+
+    A group's file gets its name after its mode: other members could not read it before.
+    """
+    if access.group is None:
+        return os.open(name, NEW_FLAGS | os.O_APPEND, FILE_MODE, dir_fd=folder)
+    temp, descriptor = new_temp(folder, access, os.O_APPEND)
+    try:
+        link(folder, temp, name)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    finally:
+        remove_quietly(folder, temp)
+    return descriptor
 
 
 def link(folder: int, temp: str, name: str) -> None:
@@ -271,46 +301,18 @@ def open_file(folder: int, name: str) -> tuple[int, os.stat_result]:
         raise
 
 
-def read_bounded(folder: int, name: str, bytes_max: int) -> bytes:
-    """All bytes of a private file of ours; ``name`` may be a path.
+def read_bounded(folder: int, name: str, bytes_max: int, access: Access = PRIVATE) -> bytes:
+    """All bytes of a file that only those of ``access`` can change; ``name`` may be a path.
 
     Raises:
-        OSError: it is no regular file, longer than anything of its kind, or not private.
+        OSError: it is no regular file, longer than anything of its kind, or not to be believed.
     """
     descriptor, status = open_file(folder, name)
     with closing(descriptor):
-        require_private(status, name)
+        access.require_trusted(status, name)
         if status.st_size > bytes_max:
             raise OSError(errno.EFBIG, f"{name} has {status.st_size:,} bytes: it is none of ours")
         return read_open(descriptor, status)
-
-
-class NotPrivateError(PermissionError):
-    """Others than its user could have changed it.
-
-    Attributes:
-        hint: what the user can do about it.
-    """
-
-    def __init__(self, reason: str, hint: str) -> None:
-        super().__init__(errno.EPERM, reason)
-        self.hint = hint
-
-
-def require_private(status: os.stat_result, name: str) -> None:
-    """Return if only its owner's group can change what has this ``status``, and we or root own it.
-
-    Raises:
-        NotPrivateError: it says why not.
-    """
-    if stat.S_IMODE(status.st_mode) & stat.S_IWOTH:
-        mode = FOLDER_MODE if stat.S_ISDIR(status.st_mode) else FILE_MODE
-        raise NotPrivateError(f"{name} is writable by everybody", f"chmod {mode:o} {name}")
-    if status.st_uid not in (os.geteuid(), 0):
-        raise NotPrivateError(
-            f"{name} belongs to user {status.st_uid}, not to {os.geteuid()} who is asking",
-            "run as the user that owns it",
-        )
 
 
 def status_of(folder: int, name: str) -> os.stat_result:

@@ -19,8 +19,9 @@ MUTANTS = (
         "an init makes the metadata store before it has looked at all bookies",
         "init_cluster",
         Replace(
-            "site = Site(record.cluster_id, store_uri, {})",
-            "site = Site(record.cluster_id, store_uri, {})\n_make_cluster(metadata_uri, record)",
+            "site = Site(record.cluster_id, store_uri, {}, group=group_id)",
+            "site = Site(record.cluster_id, store_uri, {}, group=group_id)\n"
+            "make_cluster(metadata_uri, record)",
         ),
         (f"{ADMISSION}::test_nothing_is_made_where_one_bookie_cannot_be_finished",),
     ),
@@ -52,8 +53,9 @@ MUTANTS = (
         "a cookie that a killed client left counts before it is durable",
         "PosixStorage.format",
         Replace(
-            "posix_calls.put_new(root, COOKIE, cookie)",
-            "not read_cookie(root) and posix_calls.put_new(root, COOKIE, cookie)",
+            "posix_calls.put_new(root, COOKIE, cookie, Access(self.group))",
+            "not read_cookie(root) and "
+            "posix_calls.put_new(root, COOKIE, cookie, Access(self.group))",
         ),
         (f"{ADMISSION}::test_a_cookie_that_a_killed_client_left_is_made_durable",),
     ),

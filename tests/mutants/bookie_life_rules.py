@@ -132,7 +132,10 @@ MUTANTS = (
     Mutant(
         "a bookie is begun anew over data",
         "_require_wiped",
-        Replace("storage(record.url).require_suitable", "storage(record.url).failure_domain"),
+        Replace(
+            "storage(record.url, cluster.group).require_suitable",
+            "storage(record.url, cluster.group).failure_domain",
+        ),
         (f"{ANEW}::test_a_place_that_was_not_emptied_is_refused[file-data]",),
     ),
     Mutant(
@@ -140,11 +143,7 @@ MUTANTS = (
         "reinitialising.reinit",
         Replace(
             "cluster.registrations.update(bookie_id, _instead_of(before, after))\n"
-            "cookie = Cookie(cluster.cluster_id, bookie_id, after.incarnation, "
-            "environment.now_ms())\n"
             "place.format(cookie_format.encode(cookie))",
-            "cookie = Cookie(cluster.cluster_id, bookie_id, after.incarnation, "
-            "environment.now_ms())\n"
             "place.format(cookie_format.encode(cookie))\n"
             "cluster.registrations.update(bookie_id, _instead_of(before, after))",
         ),

@@ -45,7 +45,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie in memory joins a cluster on disk",
-        "storage_risk",
+        "admission.storage_risk",
         Replace("metadata_uri.startswith(_MEMORY)", "metadata_uri"),
         (f"{KINDS}::test_memory_is_no_place_for_what_others_are_led_to",),
     ),

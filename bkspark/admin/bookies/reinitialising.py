@@ -55,7 +55,7 @@ def reinit(
     _require_wiped(cluster, before)
     if not makes_folder:
         _require_mounted(cluster, before)
-    place = storage(before.url)
+    place = storage(before.url, cluster.group)
     is_accepted = accepts_risk or bool(before.storage_risk)
     risk = admission.storage_risk(before.url, cluster.store.uri, is_accepted=is_accepted)
     after = replace(
@@ -68,8 +68,10 @@ def reinit(
     plan = _plan(cluster, before, after)
     if dry_run:
         return report_of("reinit", before, plan)
+    cookie = Cookie(
+        cluster.cluster_id, bookie_id, after.incarnation, environment.now_ms(), cluster.group
+    )
     cluster.registrations.update(bookie_id, _instead_of(before, after))
-    cookie = Cookie(cluster.cluster_id, bookie_id, after.incarnation, environment.now_ms())
     place.format(cookie_format.encode(cookie))
     if cluster.bookie(bookie_id).value.incarnation != after.incarnation:
         raise _changed(bookie_id)
@@ -104,7 +106,7 @@ def _require_wiped(cluster: Cluster, record: BookieRecord) -> None:
     try:
         found = places.cookie_at(address)
         if found is None:
-            places.ask(address, storage(record.url).require_suitable)
+            places.ask(address, storage(record.url, cluster.group).require_suitable)
     except BookieUnavailableError as error:
         raise InvalidRequestError(
             f"whether {shown} is empty cannot be told: {error.args[0]}",

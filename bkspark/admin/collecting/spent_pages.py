@@ -24,13 +24,14 @@ from bkspark.errors import (
     InvalidRequestError,
     MetadataVersionError,
     NoSuchEntryError,
+    NothingSentError,
     OutcomeUnknownError,
 )
 from bkspark.format import layout
 from bkspark.protocol.log.record import LogRecord
 
 PAGES_AT_ONCE = 100
-UNSURE = (CorruptDataError, InvalidRequestError, OutcomeUnknownError)
+UNSURE = (CorruptDataError, InvalidRequestError, NothingSentError, OutcomeUnknownError)
 """What is told, and stops nothing but the pages that it is about."""
 
 TRIES_MAX = 20

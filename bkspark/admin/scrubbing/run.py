@@ -19,7 +19,7 @@ from bkspark.admin.scrubbing.findings import VERB, Findings
 from bkspark.admin.scrubbing.look import ReadAll, Scrubbed
 from bkspark.admin.scrubbing.plan import LEDGERS_AT_ONCE, ScrubPlan, Wanted
 from bkspark.admin.survey import Survey
-from bkspark.errors import BookKeeperError, OutcomeUnknownError
+from bkspark.errors import BookKeeperError, NothingSentError, OutcomeUnknownError
 from bkspark.format import layout
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
@@ -91,7 +91,7 @@ class Scrub:
         """
         try:
             self._read_all(plan, progress)
-        except OutcomeUnknownError as error:
+        except (NothingSentError, OutcomeUnknownError) as error:
             if not self.findings.counts["files"]:
                 raise
             self.findings.cut_by = str(error.args[0])

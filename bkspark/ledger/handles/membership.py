@@ -24,6 +24,7 @@ from bkspark.errors import (
     LedgerFencedError,
     NoSuchLedgerError,
     NotEnoughBookiesError,
+    NothingSentError,
     OutcomeUnknownError,
 )
 from bkspark.format.digest import Digester
@@ -41,6 +42,7 @@ _OF_FENCED = (
     LedgerClosedError,
     NoSuchLedgerError,
     NotEnoughBookiesError,
+    NothingSentError,
     OutcomeUnknownError,
 )
 """What the writer of a ledger that goes on may meet where a later term has begun."""

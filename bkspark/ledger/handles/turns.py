@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 
-from bkspark.errors import BookKeeperError, OutcomeUnknownError
+from bkspark.errors import BookKeeperError, NothingSentError, OutcomeUnknownError
 from bkspark.ledger.handles.membership import News
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 
@@ -33,6 +33,9 @@ def nothing() -> None:
 
 
 def known(ledger: LedgerMetadata, error: BaseException) -> BookKeeperError:
+    """Why a writer ends. It has sent entries; a question it could not ask leaves them open."""
+    if isinstance(error, NothingSentError):
+        return OutcomeUnknownError(f"ledger {ledger.ledger_id}: {error.args[0]}", hint=error.hint)
     if isinstance(error, BookKeeperError):
         return error
     return OutcomeUnknownError(f"ledger {ledger.ledger_id}: {error!r}")

@@ -197,7 +197,7 @@ class Writer:
         try:
             return work()
         except BookKeeperError as error:
-            return steps.Stop(error), None
+            return steps.Stop(known(self.metadata, error)), None
         except Exception as error:
             return steps.Stop(known(self.metadata, error)), None
 

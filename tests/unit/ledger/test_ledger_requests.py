@@ -70,7 +70,7 @@ def test_a_schema_that_could_not_be_read_back_makes_no_ledger(
     require_untouched(keeper)
 
 
-@pytest.mark.parametrize("strange", [{}, [], "n long", [("n", pa.int64())], 0, False])
+@pytest.mark.parametrize("strange", [{}, [], b"n long", [("n", pa.int64())], 0, False])
 def test_a_schema_is_one_of_arrow(keeper: BookKeeper, strange: object) -> None:
     text = refusal(lambda: keeper.create_ledger(schema=strange))
     assert text.startswith("a schema must be a pyarrow.Schema, not ")

@@ -1,0 +1,45 @@
+"""A process of another user: root starts it, so that it need not be able to read the interpreter.
+
+    python as_user.py USER GROUPS CODE [WORD]...
+
+GROUPS are numbers with commas between them. CODE is a script, or empty for the command.
+"""
+
+import importlib
+import os
+import pkgutil
+import sys
+import zoneinfo  # noqa: F401 - pyarrow loads it late
+
+import pyarrow as pa
+
+import bkspark
+from bkspark.cli import main as command
+
+LEFT_OUT = ("bkspark.spark", "bkspark.demo", "bkspark.testing", "bkspark.__main__")
+
+
+def load() -> None:
+    """Load what is loaded late otherwise, while it can be read."""
+    for found in pkgutil.walk_packages(bkspark.__path__, "bkspark."):
+        if not found.name.startswith(LEFT_OUT):
+            importlib.import_module(found.name)
+    pa.array([0], pa.timestamp("us", "UTC")).to_pylist()
+
+
+def main(user: int, groups: list[int], code: str, words: list[str]) -> int:
+    load()
+    os.setgroups(groups)
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+    os.umask(0o077)
+    if not code:
+        return command(words)
+    sys.argv = ["code", *words]
+    exec(code, {"__name__": "__main__"})
+    return 0
+
+
+if __name__ == "__main__":
+    user, groups, code, *words = sys.argv[1:]
+    sys.exit(main(int(user), [int(one) for one in groups.split(",") if one], code, words))
