@@ -30,6 +30,15 @@ _BOOKIE_COLUMNS = (
     Column("problem", "problem"),
 )
 
+GroupOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|GID",
+        help="Let the members of this operating system group share it; default: one user has all "
+        "its folders and files.",
+    ),
+]
+
 
 def add_to(app: typer.Typer) -> None:
     """Declare the commands."""
@@ -55,14 +64,7 @@ def init(
             help="A bookie: /directory (or file://…), s3://bucket/prefix. Once per bookie.",
         ),
     ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|GID",
-            help="Let the members of this operating system group share it; default: one user has "
-            "all its folders and files.",
-        ),
-    ] = None,
+    group: GroupOption = None,
     accept_storage_risk: AcceptStorageRiskOption = False,
 ) -> None:
     """Make a new cluster: metadata, and a cookie on every bookie.

@@ -11,6 +11,7 @@ from bkspark.cluster.admission import NewBookie, Site
 from bkspark.cluster.bookie_client import BookieClient
 from bkspark.cluster.bookie_status import BookieStatus, look_at, note_fullness
 from bkspark.cluster.bound import BoundToProcess
+from bkspark.cluster.founding import make_cluster
 from bkspark.cluster.hang_memory import HangMemory
 from bkspark.cluster.log_records import LogRecords
 from bkspark.cluster.records import Records, StepOver, Versioned
@@ -41,8 +42,6 @@ class Cluster(BoundToProcess):
     """Typed access to one cluster. Holds a connection; use it in a ``with`` block.
 
     Attributes:
-        storage_risk: why the metadata store might lose records, if that was accepted.
-        group: id of the group whose members share its folders and files, if one does.
         untimed_ledgers: for a task that others wait for, with a time of their own: it is spared the
             way to another task and back.
         registrations: of bookies.
@@ -77,19 +76,30 @@ class Cluster(BoundToProcess):
         )
         self.upkeep = UpkeepRecords(self.store)
         try:
-            identity = self._read_identity(cluster_id)
+            self._identity = self._read_identity(cluster_id)
         except BaseException:
             self.store.close()
             raise
-        self.cluster_id = identity.cluster_id
-        self.storage_risk = identity.storage_risk
-        self.group = identity.group
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.store.close()
+
+    @property
+    def cluster_id(self) -> str:
+        return self._identity.cluster_id
+
+    @property
+    def storage_risk(self) -> str:
+        """Why the metadata store might lose records, if that was accepted."""
+        return self._identity.storage_risk
+
+    @property
+    def group(self) -> int | None:
+        """The id of the group whose members share its folders and files, if one does."""
+        return self._identity.group
 
     # --- ledgers and logs ------------------------------------------------------------------
 
@@ -347,23 +357,10 @@ def init_cluster(
             admission.admit(site, url, bookie_id, accepts_risk=accepts_risk)
             for bookie_id, url in wanted.items()
         ]
-        _make_cluster(metadata_uri, record)
+        make_cluster(metadata_uri, record)
     with Cluster(metadata_uri) as cluster:
         for bookie in new:
             cluster.register(bookie)
-
-
-def _make_cluster(metadata_uri: str, record: ClusterRecord) -> None:
-    store = metadata_stores.format_store(metadata_uri, record.group)
-    try:
-        Records(
-            store,
-            lambda name: name,
-            cluster_format.encode_cluster,
-            lambda _name, data: cluster_format.decode_cluster(data),
-        ).create(layout.CLUSTER_KEY, record)
-    finally:
-        store.close()
 
 
 def _left_to_make(cluster: Cluster, wanted: Mapping[str, str], group: int | None) -> dict[str, str]:
