@@ -21,13 +21,13 @@ MUTANTS = (
     Mutant(
         "a damaged note holds up who would read it",
         "Notes.get",
-        Replace("(CorruptDataError, OutcomeUnknownError)", "OutcomeUnknownError"),
+        Replace("(CorruptDataError, NothingSentError, OutcomeUnknownError)", "OutcomeUnknownError"),
         (f"{AWAY}[False]", UNCHANGED),
     ),
     Mutant(
         "a note that the store says nothing of holds up who would read it",
         "Notes.get",
-        Replace("(CorruptDataError, OutcomeUnknownError)", "CorruptDataError"),
+        Replace("(CorruptDataError, NothingSentError, OutcomeUnknownError)", "CorruptDataError"),
         (f"{AWAY}[True]",),
     ),
     Mutant(
