@@ -5,7 +5,6 @@ import importlib.util
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -101,6 +100,28 @@ def error_texts(path: Path) -> set[str]:
     return found | parts
 
 
+def test_every_environment_variable_is_on_the_page_of_deploying() -> None:
+    page = (DOCS / "deploying.md").read_text(encoding="utf-8")
+    texts = [path.read_text(encoding="utf-8") for path in product()]
+    variables = {name for text in texts for name in re.findall(r"(?<!_)BKSPARK_[A-Z0-9_]+", text)}
+    assert len(variables) > 3
+    assert {name for name in variables if f"`{name}`" not in page} == set()
+
+
+def test_every_option_that_is_a_time_is_on_the_page_of_times() -> None:
+    page = (DOCS / "times.md").read_text(encoding="utf-8")
+    declared = commands(typer.main.get_command(program.app)).values()
+    options = {
+        name
+        for command in declared
+        for option in command.params
+        if "TIME" in (option.metavar or "")
+        for name in option.opts
+    }
+    assert len(options) > 3
+    assert {name for name in options if name not in page} == set()
+
+
 def test_pages_name_the_actor() -> None:
     """A writer, a reader, a recovery or an operator acts, and never "somebody"."""
     pages = [README, *DOCS.rglob("*.md"), ROOT / "bkspark/protocol/README.md"]
@@ -139,7 +160,7 @@ def test_pages_are_built_without_a_warning_and_every_link_leads_somewhere(tmp_pa
 def test_every_command_is_on_the_page_of_operations() -> None:
     page = (DOCS / "operations.md").read_text(encoding="utf-8")
     named = {name for line in page.splitlines() if line.startswith("| `") for name in words(line)}
-    assert {*commands(typer.main.get_command(program.app))} - named == set()
+    assert commands(typer.main.get_command(program.app)).keys() - named == set()
 
 
 def words(line: str) -> list[str]:
@@ -147,10 +168,12 @@ def words(line: str) -> list[str]:
     return re.findall(r"`([^`]+)`", line.split("|")[1])
 
 
-def commands(group: Any, prefix: str = "") -> Iterator[str]:
-    """The names of all commands below a command of the shell."""
+def commands(group: Any, prefix: str = "") -> dict[str, Any]:
+    """All commands below a command of the shell, by name."""
+    found: dict[str, Any] = {}
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
-            yield from commands(command, f"{prefix}{name} ")
+            found |= commands(command, f"{prefix}{name} ")
         else:
-            yield f"{prefix}{name}"
+            found[f"{prefix}{name}"] = command
+    return found
