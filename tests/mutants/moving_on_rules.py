@@ -111,6 +111,13 @@ MUTANTS = (
         (f"{UNITS}::test_a_bookie_that_gets_on_lacks_nothing",),
     ),
     Mutant(
+        "an audit looks twice at once",
+        "lacking_at_ends",
+        "while doubtful and environment.monotonic() < until:",
+        "while doubtful and after is before:",
+        (f"{UNITS}::test_a_bookie_that_needs_seconds_for_a_record_lacks_nothing",),
+    ),
+    Mutant(
         "an audit counts entries that are not acknowledged",
         "open_end._lacking",
         Replace("end.confirmed", "end.last"),

@@ -1,17 +1,20 @@
 """Whether members of an open ledger's last fragment lack entries that are acknowledged.
 
 Such a ledger has no end yet, and its members get entries at different times. So a member lacks
-something only if two looks show the same journal there, and others had shown before the second look
-that entries behind its end are acknowledged. A bookie that is only slow gets on in between.
+something only if its journal does not grow for ``STAYS_SECONDS``, though others had shown before
+that entries behind its end are acknowledged. A bookie that is only slow stores a record in that
+time, or its writer gives it up.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from bkspark import environment
 from bkspark.admin.auditing.copies import Gap, classify
 from bkspark.admin.auditing.ranges import own_part
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
+from bkspark.cluster.bookie_client import STORE_SECONDS
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import layout
@@ -20,9 +23,15 @@ from bkspark.ledger.journals.journal_end import JournalEnds, JournalName
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState, Member
 
+STAYS_SECONDS = STORE_SECONDS + 5.0
+"""Longer than a writer waits for a bookie that does not get on."""
+
+PAUSE_SECONDS = 1.0
+
 REASON = (
-    "the bookie was away while they were written; the log's writer goes on in another ledger once "
-    "enough bookies can be used, and `bkspark repair` makes the copies when this one is closed"
+    f"the bookie has not got them in {STAYS_SECONDS:g} s: it was away while they were written, or "
+    "hangs; the log's writer goes on in another ledger once enough bookies can be used, and "
+    "`bkspark repair` makes the copies when this one is closed"
 )
 
 
@@ -103,7 +112,11 @@ def lacking_at_ends(
     open_ = [one for one in ledgers if one.state is LedgerState.OPEN and one.token]
     before = look(open_) if open_ else {}
     doubtful = [one for one in open_ if any(_lacking(one, before, before))]
-    after = look(doubtful) if doubtful else {}
+    after, until = before, environment.monotonic() + STAYS_SECONDS
+    while doubtful and environment.monotonic() < until:
+        environment.sleep(PAUSE_SECONDS)
+        after = look(doubtful)
+        doubtful = [one for one in doubtful if any(_lacking(one, before, after))]
     return {one.ledger_id: list(_lacking(one, before, after)) for one in doubtful}
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bkspark import admin
+from bkspark.admin.auditing import open_end
 from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.ledger.handles.settings import WriterSettings
@@ -21,7 +22,10 @@ AWAY = "bookie-3"
 
 
 @pytest.fixture
-def rig(make_rig: Callable[..., Rig]) -> Iterator[Rig]:
+def rig(make_rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
+    """Its bookies are fast, so an audit sees soon what one lacks."""
+    monkeypatch.setattr(open_end, "STAYS_SECONDS", 0.2)
+    monkeypatch.setattr(open_end, "PAUSE_SECONDS", 0.1)
     rig = make_rig(bookie_count=3)
     with rig.faults.installed():
         yield rig

@@ -2,9 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import repeat
 
+import pytest
+
+from bkspark import environment
 from bkspark.admin.auditing.copies import Copies
 from bkspark.admin.auditing.open_end import OpenEnd, OpenEnds, lacking_at_ends
+from bkspark.cluster.bookie_client import STORE_SECONDS
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 
@@ -29,16 +34,39 @@ def found(ledger: LedgerMetadata, *looks: dict[Member, OpenEnd]) -> list[tuple[M
     return [(gap.member, gap.entries) for gap in gaps]
 
 
+class Clock:
+    """Time that passes only while the audit sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(environment, "monotonic", lambda: clock.now)
+    monkeypatch.setattr(environment, "sleep", clock.sleep)
+    return clock
+
+
 WHOLE = {A: OpenEnd(7, 6), B: OpenEnd(7, 6), C: OpenEnd(6, 5)}
 SHORT = WHOLE | {C: OpenEnd(3, 2)}
 
 
 def test_what_stays_behind_lacks_what_is_acknowledged() -> None:
-    assert found(open_ledger(), SHORT, SHORT) == [(C, (4, 6))]
+    assert found(open_ledger(), *repeat(SHORT, 100)) == [(C, (4, 6))]
 
 
-def test_a_bookie_that_gets_on_lacks_nothing() -> None:
+def test_a_bookie_that_gets_on_lacks_nothing(clock: Clock) -> None:
     assert found(open_ledger(), SHORT, SHORT | {C: OpenEnd(4, 3)}) == []
+    assert clock.now < STORE_SECONDS / 2  # there is nothing to wait for
+
+
+def test_a_bookie_that_needs_seconds_for_a_record_lacks_nothing() -> None:
+    assert found(open_ledger(), *repeat(SHORT, 10), SHORT | {C: OpenEnd(4, 3)}) == []
 
 
 def test_entries_without_an_ack_are_not_counted() -> None:
