@@ -20,7 +20,7 @@ permission, gone, full, wrong cookie); for a write this means that the outcome i
 relative, ``/``-separated, made by ``bkspark.format.layout``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -273,3 +273,17 @@ class BookieStorage(Protocol):
     def failure_domain(self) -> str:
         """What is lost together with it: the disk, mount or bucket it lies on."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class BookieKind:
+    """A kind of bookie, for the entry points ``bkspark.bookies`` of other packages.
+
+    Attributes:
+        bookie: makes the bookie at an address, and looks nothing up.
+        storage: makes the storage at a URL, and looks nothing up. Its second argument is the id of
+            a group of users that share the storage, or None; a kind without users ignores it.
+    """
+
+    bookie: Callable[[BookieAddress], Bookie]
+    storage: Callable[[str, int | None], BookieStorage]

@@ -1,4 +1,4 @@
-"""From a URL to the kind of storage that it names; the list of kinds is here and nowhere else.
+"""From a URL to the kind of storage that it names: kinds of this package, and of others.
 
 A kind is loaded when it is first named: the client of an object store is large, and each process
 that Spark starts would load it.
@@ -7,10 +7,11 @@ that Spark starts would load it.
 from collections.abc import Callable
 
 from bkspark import environment
-from bkspark.bookie.contract import Bookie, BookieAddress, BookieStorage
+from bkspark.bookie.contract import Bookie, BookieAddress, BookieKind, BookieStorage
 from bkspark.bookie.posix import PosixBookie
 from bkspark.bookie.posix_storage import PosixStorage
 from bkspark.errors import InvalidRequestError
+from bkspark.storage import outside
 from bkspark.storage.shown import shown_url
 
 
@@ -66,10 +67,16 @@ def storage(url: str, group: int | None = None) -> BookieStorage:
 
 def _scheme(url: str) -> str:
     scheme = url.partition("://")[0] if "://" in url else ""
-    if scheme not in _BOOKIES:
-        known = ", ".join(f"{name}://" for name in _BOOKIES)
+    if scheme in _BOOKIES:
+        return scheme
+    kind = outside.kind_of(outside.BOOKIES, scheme, BookieKind) if scheme else None
+    if kind is None:
+        known = ", ".join(f"{name}://" for name in [*_BOOKIES, *outside.schemes(outside.BOOKIES)])
         raise InvalidRequestError(
             f"bookie URL {shown_url(url)!r} has no supported scheme",
-            hint=f"supported: {known}; a directory is file:///absolute/path",
+            hint=f"supported: {known}; a directory is file:///absolute/path; a package that adds "
+            "a scheme has to be installed on every machine",
         )
+    _STORAGES[scheme] = kind.storage
+    _BOOKIES[scheme] = kind.bookie
     return scheme

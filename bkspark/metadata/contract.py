@@ -9,6 +9,7 @@ so that whoever got no answer can read back and recognise its own (R8, H6).
 Keys are ``/``-separated, made by ``bkspark.format.layout``.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -62,3 +63,26 @@ class MetadataStore(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class FormattableStore(MetadataStore, Protocol):
+    """A metadata store that makes the place it is in."""
+
+    def format(self) -> None:
+        """Make the empty place a metadata store.
+
+        Raises:
+            InvalidRequestError: there is something in it already, or it cannot be made.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataKind:
+    """A kind of metadata store, for the entry points ``bkspark.metadata_stores`` of other packages.
+
+    Attributes:
+        store: makes the store at a URI, and connects to nothing.
+    """
+
+    store: Callable[[str], FormattableStore]

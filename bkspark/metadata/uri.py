@@ -4,20 +4,14 @@ Nothing is opened here: a store connects when it is first used. A kind is loaded
 named: each process that Spark starts would load them all.
 """
 
-from typing import TYPE_CHECKING
-
 from bkspark import environment
 from bkspark.errors import InvalidRequestError
 from bkspark.metadata import names
-from bkspark.metadata.contract import MetadataStore
+from bkspark.metadata.contract import FormattableStore, MetadataKind, MetadataStore
 from bkspark.metadata.files import FileMetadataStore
+from bkspark.storage import outside
 from bkspark.storage.address import canonical
 from bkspark.storage.shown import shown_url
-
-if TYPE_CHECKING:
-    from bkspark.metadata.memory import MemoryMetadataStore
-    from bkspark.metadata.object_store import S3MetadataStore
-    from bkspark.metadata.zookeeper import ZooKeeperMetadataStore
 
 _SUPPORTED = "file:///directory, s3://bucket/prefix, zk://host:port/path or memory://name"
 
@@ -56,9 +50,7 @@ def has_record(uri: str, key: str) -> bool:
         store.close()
 
 
-def _store(
-    uri: str,
-) -> "FileMetadataStore | MemoryMetadataStore | S3MetadataStore | ZooKeeperMetadataStore":
+def _store(uri: str) -> FormattableStore:
     uri = canonical(uri)
     match names.split_uri(uri).scheme:
         case "file":
@@ -78,10 +70,19 @@ def _store(
         case "":
             raise _no_scheme(uri)
         case scheme:
-            raise InvalidRequestError(
-                f"metadata store {shown_url(uri)}: {scheme}:// is not supported",
-                hint=f"use {_SUPPORTED}",
-            )
+            return _store_of_another_package(scheme, uri)
+
+
+def _store_of_another_package(scheme: str, uri: str) -> FormattableStore:
+    kind = outside.kind_of(outside.METADATA_STORES, scheme, MetadataKind)
+    if kind is None:
+        more = "".join(f", {name}://" for name in outside.schemes(outside.METADATA_STORES))
+        raise InvalidRequestError(
+            f"metadata store {shown_url(uri)}: {scheme}:// is not supported",
+            hint=f"use {_SUPPORTED}{more}; a package that adds a scheme has to be installed on "
+            "every machine",
+        )
+    return kind.store(uri)
 
 
 def _no_scheme(uri: str) -> InvalidRequestError:
