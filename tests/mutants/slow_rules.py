@@ -11,6 +11,7 @@ SLOW = "tests/integration/faults/test_slow_bookies.py"
 RECORDS = "tests/unit/cluster/test_records.py"
 SETTLED = f"{RECORDS}::test_a_lost_answer_is_settled_by_looking"
 TIMEOUT = "tests/unit/metadata/test_patience.py"
+SIGNS = "tests/unit/storage/test_signs.py::test_each_sync_but_the_last_is_a_sign"
 FAN_OUT = "tests/unit/cluster/test_fan_out.py"
 
 MUTANTS = (
@@ -80,6 +81,42 @@ MUTANTS = (
         "FileMetadataStore._directory",
         Drop("devices.note"),
         ("tests/unit/cluster/test_timed_store.py::test_the_disk_of_the_store_is_looked_at",),
+    ),
+    Mutant(
+        "a file that is synced shows no progress",
+        "posix_calls.put_new",
+        Drop("progress.made"),
+        (f"{SIGNS}[put_new]",),
+    ),
+    Mutant(
+        "a folder that is synced shows no progress",
+        "posix_calls._make_durable",
+        Drop("progress.made"),
+        (f"{SIGNS}[put_new]",),
+    ),
+    Mutant(
+        "a journal that is made shows no progress",
+        "PosixRoot.open_journal",
+        Drop("progress.made"),
+        (f"{SIGNS}[open_journal]",),
+    ),
+    Mutant(
+        "a file that is finished shows no progress",
+        "PosixEntryFile.finish",
+        Drop("progress.made"),
+        (f"{SIGNS}[finish]",),
+    ),
+    Mutant(
+        "a version of metadata that is synced shows no progress",
+        "PosixDirectory._write_and_link",
+        Drop("progress.made"),
+        (f"{SIGNS}[put_if_absent]",),
+    ),
+    Mutant(
+        "a folder of metadata that is synced shows no progress",
+        "PosixDirectory.make_folder",
+        Drop("progress.made"),
+        (f"{SIGNS}[make_folder]",),
     ),
     Mutant(
         "a call that has learned its disk is never given up",
