@@ -33,6 +33,9 @@ behind it. Nor does it in a ledger that was made on fewer bookies than wanted, o
 enough.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import pyarrow as pa
 
 from bkspark import environment
@@ -54,6 +57,7 @@ from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import StreamRun
+from bkspark.protocol.log.transactions import remembering
 
 TRIES_MAX = 20
 """A log that changes this often while a writer begins is opened anew."""
@@ -113,7 +117,8 @@ def continue_in(
     except (LedgerClosedError, NoSuchLedgerError):  # by whoever opened the log in between
         return None
     try:
-        log = _confirmed_by_list(cluster, log_name, ledger_id, run)
+        done = taken.standing.transactions
+        log = _confirmed_by_list(cluster, log_name, ledger_id, run, done)
     except BaseException:
         taken.begun.close()
         raise
@@ -124,16 +129,28 @@ def continue_in(
 
 
 def _confirmed_by_list(
-    cluster: Cluster, log_name: str, ledger_id: int, run: StreamRun | None
+    cluster: Cluster,
+    log_name: str,
+    ledger_id: int,
+    run: StreamRun | None,
+    done: Mapping[str, int],
 ) -> Versioned[LogRecord] | None:
-    """The list, stored once more as it is, with the ledger alone at its end; None if it is not."""
+    """The list, stored once more, with the ledger alone at its end; None if it is not.
+
+    Args:
+        done: transactions of the ledger. The log's record has them from now on, since records of
+            rows remember fewer.
+    """
     for attempt in range(TRIES_MAX):
         seen = cluster.log(log_name)
         is_current = run is None or seen.value.with_stream(run) == seen.value
         if seen.value.tail != (ledger_id,) or not is_current:
             return None
+        log = seen.value
+        known = replace(log.committed, transactions=remembering(log.transactions, done))
+        after = replace(log, committed=known).stamped(environment.now_ms())
         try:
-            return cluster.logs.replace(log_name, seen.value.stamped(environment.now_ms()), seen)
+            return cluster.logs.replace(log_name, after, seen)
         except (MetadataVersionError, OutcomeUnknownError):
             back_off(attempt)
     return None

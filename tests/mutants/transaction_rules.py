@@ -27,13 +27,13 @@ MUTANTS = (
     Mutant(
         "every application is remembered by name",
         "transactions._shrink",
-        Replace("_oldest(named, most)", "()"),
+        Replace("_oldest(kind.named, most)", "()"),
         (f"{TRANSACTIONS}::test_the_newest_applications_are_remembered_by_name",),
     ),
     Mutant(
         "applications displace queries",
-        "transactions._shrink",
-        Replace("is_name(k) and k.startswith(QUERY) == of_queries", "is_name(k)"),
+        "transactions.kinds_of",
+        Replace("queries if key.startswith(QUERY) else applications", "applications"),
         (f"{TRANSACTIONS}::test_no_number_of_applications_displaces_a_query",),
     ),
     Mutant(
@@ -51,7 +51,7 @@ MUTANTS = (
     Mutant(
         "all digests are kept",
         "transactions._shrink",
-        Replace("_oldest(_digests(found, of_queries=of_queries), DIGESTS_MAX)", "[]"),
+        Replace("_oldest([*kind.digests, *new], digests_most)", "[]"),
         (f"{TRANSACTIONS}::test_no_number_of_applications_takes_more_than_its_room",),
     ),
     Mutant(
@@ -78,7 +78,10 @@ MUTANTS = (
     Mutant(
         "an append remembers every application",
         "RecordWriter.write",
-        Replace("remembering(self.transactions, done)", "{**self.transactions, **done}"),
+        Replace(
+            "remembering(self.transactions, done, is_of_tail=True)",
+            "{**self.transactions, **done}",
+        ),
         (f"{REMEMBERED}::test_an_id_for_each_run_never_ends_a_log[True]",),
     ),
     Mutant(
@@ -131,5 +134,36 @@ MUTANTS = (
         "seconds_or_none",
         Replace("bounds.time_limit(number)", "number"),
         (f"{FRONT}::test_a_time_or_a_number_that_is_too_large_is_for_ever",),
+    ),
+    Mutant(
+        "each record of an unbounded log's rows has thousands of applications",
+        "RecordWriter.write",
+        Replace(
+            "remembering(self.transactions, done, is_of_tail=True)",
+            "remembering(self.transactions, done)",
+        ),
+        (f"{REMEMBERED}::test_an_id_for_each_run_never_ends_a_log[True]",),
+    ),
+    Mutant(
+        "what a record of rows has no room for is forgotten",
+        "continuing._confirmed_by_list",
+        Replace("remembering(log.transactions, done)", "log.transactions"),
+        (f"{REMEMBERED}::test_an_id_for_each_run_never_ends_a_log[True]",),
+    ),
+    Mutant(
+        "digests that are damaged are believed",
+        "format.transactions._unpacked",
+        Replace("len(found) != count or min(versions, default=0) < 0", "False"),
+        (f"{TRANSACTIONS}::test_digests_that_are_damaged_are_refused",),
+    ),
+    Mutant(
+        "a digest that this version does not make is packed as another one",
+        "format.transactions._packed",
+        Replace(
+            "digests.hex() != digits or "
+            "any(len(key) != len(prefix) + DIGEST_LENGTH for key in keys)",
+            "False",
+        ),
+        (f"{TRANSACTIONS}::test_what_is_no_digest_is_stored_as_it_is",),
     ),
 )

@@ -175,7 +175,7 @@ class RecordWriter:
             self.require_current()
             return plan
         done = {transaction.app_id: transaction.version} if transaction else {}
-        committed = remembering(self.transactions, done)
+        committed = remembering(self.transactions, done, is_of_tail=True)
         ensemble = self._machine.ensemble
         known = [*spares, *map(self._members.address, ensemble)]
         addresses = {address.bookie_id: address for address in known}

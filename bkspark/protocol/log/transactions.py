@@ -1,6 +1,8 @@
 """The last version of each application that wrote to a log, as much as a log remembers of them.
 
 Each record of a log, of a ledger and of an unbounded log's rows repeats these, so they are bounded.
+Those of an unbounded log's rows and of its ledger have fewer: whoever takes the ledger over puts
+them into the log's record first.
 
 Rule 1. Applications stand in the order of their last commit. The newest are there by name.
 
@@ -16,6 +18,7 @@ query that has committed to the log lately, or is running, is among the newest.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 
 from bkspark.errors import InvalidRequestError, OutcomeUnknownError
@@ -27,14 +30,22 @@ NAMED_MAX = 128
 QUERIES_MAX = 256
 """Streaming queries by name, apart from these."""
 
-DIGESTS_MAX = 1_000
-"""Of each kind, by the digests of their names: some 30 kB."""
+DIGESTS_MAX = 10_000
+"""Applications by the digests of their names: some 210 kB in the log's record."""
+
+TAIL_DIGESTS_MAX = 1_000
+"""The same in each record of an unbounded log's rows."""
+
+QUERY_DIGESTS_MAX = 1_000
+"""Streaming queries by the digests of their names, in every record."""
 
 QUERY = "stream/"
 """What the name of a query begins with, among those of applications."""
 
 _FORGOTTEN = {False: "#", True: f"#{QUERY}"}
 """Under what the number of those stands that are forgotten: of applications, and of queries."""
+
+_COUNTERS = frozenset(_FORGOTTEN.values())
 
 Transactions = Mapping[str, int]
 
@@ -52,10 +63,41 @@ def require_of_application(transaction: Transaction | None) -> None:
         )
 
 
+DIGEST_LENGTH = 16
+"""Hexadecimal digits of a digest."""
+
+
 def digest_of(app_id: str) -> str:
     """What is left of the name in place of it (rule 2)."""
-    kind = QUERY if app_id.startswith(QUERY) else ""
-    return f"#{kind}{sha256(app_id.encode()).hexdigest()[:16]}"
+    prefix = prefix_of(of_queries=app_id.startswith(QUERY))
+    return f"{prefix}{sha256(app_id.encode()).hexdigest()[:DIGEST_LENGTH]}"
+
+
+def prefix_of(*, of_queries: bool) -> str:
+    """What a digest begins with."""
+    return _FORGOTTEN[of_queries]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The keys of all applications, or of all queries; the oldest first."""
+
+    named: list[str]
+    digests: list[str]
+
+
+def kinds_of(transactions: Transactions) -> tuple[Kind, Kind]:
+    """Applications and queries, in one pass: there may be thousands."""
+    applications, queries = Kind([], []), Kind([], [])
+    length, prefix = 1 + DIGEST_LENGTH, _FORGOTTEN[True]
+    for key in transactions:
+        if key[:1] != "#":
+            (queries if key.startswith(QUERY) else applications).named.append(key)
+        elif len(key) == length and not key.startswith(prefix):  # as most are, and quicker
+            applications.digests.append(key)
+        elif key not in _COUNTERS:
+            (queries if key.startswith(prefix) else applications).digests.append(key)
+    return applications, queries
 
 
 def is_name(key: str) -> bool:
@@ -106,17 +148,22 @@ def forgotten_count(transactions: Transactions, *, of_queries: bool) -> int:
 
 def listed(transactions: Transactions) -> dict[str, int]:
     """The transactions that are known by name or by digest, without the numbers of others."""
-    counters = _FORGOTTEN.values()
-    return {key: version for key, version in transactions.items() if key not in counters}
+    return {key: version for key, version in transactions.items() if key not in _COUNTERS}
 
 
-def remembering(transactions: Transactions, done: Transactions) -> dict[str, int]:
-    """Return ``transactions`` with what was ``done`` since as the newest; bounded."""
+def remembering(
+    transactions: Transactions, done: Transactions, *, is_of_tail: bool = False
+) -> dict[str, int]:
+    """Return ``transactions`` with what was ``done`` since as the newest; bounded.
+
+    Args:
+        is_of_tail: whether they are for a record of rows. The log's record keeps more of them.
+    """
     found = dict(transactions)
     has_digests = not all(map(is_name, done))
     names = {digest_of(name): name for name in filter(is_name, found)} if has_digests else {}
     for given, version in done.items():
-        if given in _FORGOTTEN.values():
+        if given in _COUNTERS:
             found[given] = max(version, found.get(given, 0))
             continue
         key = names.get(given, given)  # else a digest and its name would say two versions
@@ -125,8 +172,12 @@ def remembering(transactions: Transactions, done: Transactions) -> dict[str, int
             found.pop(digest_of(key) if is_name(key) else key, None)
             found.pop(key, None)
             found[key] = version
-    for of_queries in (False, True):
-        _shrink(found, of_queries=of_queries)
+    applications, queries = kinds_of(found)
+    _shrink(found, queries, QUERIES_MAX, QUERY_DIGESTS_MAX, counter=_FORGOTTEN[True])
+    if is_of_tail:
+        _shrink(found, applications, NAMED_MAX, TAIL_DIGESTS_MAX, counter="")
+    else:
+        _shrink(found, applications, NAMED_MAX, DIGESTS_MAX, counter=_FORGOTTEN[False])
     return found
 
 
@@ -138,28 +189,29 @@ def forgotten_queries(transactions: Transactions) -> dict[str, int]:
 
 def known_queries(transactions: Transactions) -> list[str]:
     """The ids of queries that are known by name, then the digests of others."""
-    named = [key.removeprefix(QUERY) for key in transactions if key.startswith(QUERY)]
-    return [*named, *_digests(transactions, of_queries=True)]
+    _, queries = kinds_of(transactions)
+    return [*(key.removeprefix(QUERY) for key in queries.named), *queries.digests]
 
 
-def _shrink(found: dict[str, int], *, of_queries: bool) -> None:
-    """Leave of the oldest only what the bounds allow (rules 1 to 3)."""
-    most = QUERIES_MAX if of_queries else NAMED_MAX
-    named = [k for k in found if is_name(k) and k.startswith(QUERY) == of_queries]
-    for name in _oldest(named, most):
-        found[digest_of(name)] = found.pop(name)
-    gone = _oldest(_digests(found, of_queries=of_queries), DIGESTS_MAX)
+def _shrink(
+    found: dict[str, int], kind: Kind, most: int, digests_most: int, *, counter: str
+) -> None:
+    """Leave of the oldest of a kind only what the bounds allow (rules 1 to 3).
+
+    Args:
+        counter: under what the number of those stands that are forgotten; empty if they are not,
+            as the log's record has them.
+    """
+    new = list[str]()
+    for name in _oldest(kind.named, most):
+        digest = digest_of(name)
+        new += [] if digest in found else [digest]
+        found[digest] = found.pop(name)
+    gone = _oldest([*kind.digests, *new], digests_most)
     for digest in gone:
         del found[digest]
-    if gone:
-        counter = _FORGOTTEN[of_queries]
+    if gone and counter:
         found[counter] = found.get(counter, 0) + len(gone)
-
-
-def _digests(transactions: Transactions, *, of_queries: bool) -> list[str]:
-    others = (key for key in transactions if not is_name(key))
-    kind, counter = _FORGOTTEN[True], _FORGOTTEN[of_queries]
-    return [key for key in others if key.startswith(kind) == of_queries and key != counter]
 
 
 def _oldest(keys: list[str], most: int) -> list[str]:

@@ -1,12 +1,15 @@
 """What a log remembers of the last versions of applications, and what it says of the others."""
 
 import json
+from base64 import b64encode
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bkspark.errors import InvalidRequestError, OutcomeUnknownError
+from bkspark.errors import CorruptDataError, InvalidRequestError, OutcomeUnknownError
+from bkspark.format.strict_json import Fields
+from bkspark.format.transactions import decode, fields_of
 from bkspark.protocol import bounds
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.log import transactions
@@ -15,6 +18,8 @@ from bkspark.protocol.log.transactions import (
     DIGESTS_MAX,
     NAMED_MAX,
     QUERIES_MAX,
+    QUERY_DIGESTS_MAX,
+    TAIL_DIGESTS_MAX,
     has_committed,
     in_order,
     is_name,
@@ -129,7 +134,7 @@ def test_no_number_of_applications_takes_more_than_its_room() -> None:
     found = remembering({}, {f"{number}{name}"[: len(name)]: 2**63 - 1 for number in numbers})
     assert len(found) == NAMED_MAX + DIGESTS_MAX + 1
     assert found["#"] == 50
-    assert len(json.dumps(found)) < bounds.LOG_RECORD_BYTES_MAX / 3
+    assert len(json.dumps(fields_of(found))) < bounds.LOG_RECORD_BYTES_MAX / 2
 
 
 def test_what_is_forgotten_cannot_be_told_from_what_is_new() -> None:
@@ -175,7 +180,7 @@ def test_queries_are_bounded_too_and_a_batch_of_an_older_one_is_known() -> None:
 
 
 def test_a_batch_of_a_query_that_may_be_forgotten_is_not_taken_for_a_new_one() -> None:
-    found = queries(QUERIES_MAX + DIGESTS_MAX + 1)
+    found = queries(QUERIES_MAX + QUERY_DIGESTS_MAX + 1)
     with pytest.raises(OutcomeUnknownError, match="1 queries that have not written"):
         has_committed(found, Transaction(app_id("q0"), 7))
     assert not has_committed(found, Transaction(app_id("fresh"), 0))
@@ -216,3 +221,60 @@ def test_an_order_of_others_is_refused(order: list[int]) -> None:
 def test_numbers_of_what_is_forgotten_are_not_listed() -> None:
     counts = dict.fromkeys(transactions._FORGOTTEN.values(), 3)
     assert transactions.listed({"app": 7, **counts}) == {"app": 7}
+
+
+# --- digests in a record --------------------------------------------------------------------------
+
+
+def test_a_log_remembers_ten_thousand_others() -> None:
+    assert DIGESTS_MAX >= 10_000
+    found = runs(NAMED_MAX + DIGESTS_MAX)
+    assert has_committed(found, Transaction("run-0", 0))
+    assert "#" not in found
+
+
+def test_a_record_of_rows_remembers_fewer_and_forgets_none_for_good() -> None:
+    done = {f"run-{number}": number for number in range(NAMED_MAX + TAIL_DIGESTS_MAX + 9)}
+    log = remembering({}, done)
+    tail = remembering({}, done, is_of_tail=True)
+    assert len(tail) == NAMED_MAX + TAIL_DIGESTS_MAX
+    assert remembering(log, tail) == log
+    assert list(remembering(log, tail)) == list(log)
+
+
+def test_digests_are_packed_and_come_back_in_order() -> None:
+    found = runs(NAMED_MAX + 5, before=queries(QUERIES_MAX + 3)) | {"#": 7}
+    fields = fields_of(found)
+    assert len(fields["transactions"]) == NAMED_MAX + QUERIES_MAX + 1
+    again = decode(Fields(json.loads(json.dumps(fields)), "a record"))
+    assert again == found
+    assert [key for key in again if not is_name(key)] != []
+    assert remembering(again, {"new": 1}) == remembering(found, {"new": 1})
+
+
+def test_digests_of_a_record_that_did_not_pack_them_are_read() -> None:
+    found = runs(NAMED_MAX + 5)
+    fields = {"transactions": found, "transactions_order": order_of(found)}
+    assert decode(Fields(json.loads(json.dumps(fields)), "a record")) == found
+
+
+@pytest.mark.parametrize("key", ["#zz", "#0123456789ABCDEF", "#0123456789abcdef0", "#stream/x"])
+def test_what_is_no_digest_is_stored_as_it_is(key: str) -> None:
+    fields = fields_of({"#0123456789abcdef": 1, key: 2})
+    assert fields["transactions"][key] == 2
+    assert decode(Fields(fields, "a record")) == {"#0123456789abcdef": 1, key: 2}
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        "?",
+        "AAAA",
+        b64encode(bytes(8) + b"\xff" * 8).decode(),
+        b64encode(bytes(32)).decode(),
+    ],
+)
+def test_digests_that_are_damaged_are_refused(packed: str) -> None:
+    fields = Fields({"transactions": {}, "transaction_digests": packed}, "a record")
+    with pytest.raises((ValueError, CorruptDataError), match="digests of the transactions"):
+        decode(fields)
