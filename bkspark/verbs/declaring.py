@@ -188,7 +188,10 @@ class Verb:
         Raises:
             TypeError: an option is missing, or there is none of that name.
         """
-        bound = self.signature.bind(uri, **given)
+        try:
+            bound = self.signature.bind(uri, **given)
+        except TypeError as error:
+            raise TypeError(f"{self.name}() {error}") from None
         bound.apply_defaults()
         values = bound.arguments
         for one in self.parameters:
