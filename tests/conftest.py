@@ -13,7 +13,12 @@ from hypothesis import settings
 from bkspark import environment
 
 from .quick_starts import ARCHIVE, quick_starts
-from .thorough import leave_out_what_came_too_late, mark_folders, note_what_runs_always
+from .thorough import (
+    leave_out_what_came_too_late,
+    mark_folders,
+    move_downloads_to_the_end,
+    note_what_runs_always,
+)
 
 if settings.get_current_profile_name() == "default":
     # How long an example takes says how busy the host is, and the second time it is another time.
@@ -48,6 +53,7 @@ def _forgetful(request: pytest.FixtureRequest) -> None:
 @pytest.hookimpl(tryfirst=True)  # before what is not asked for is left out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     mark_folders(items)
+    move_downloads_to_the_end(items)
     note_what_runs_always(config, items)
 
 

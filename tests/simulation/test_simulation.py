@@ -31,6 +31,11 @@ LONG = 0.7
 """So much of them has sixty operations or more."""
 SCHEDULES_MAX = 10_000
 """Within so many schedules every broken rule must be noticed; most need a hundredth of it."""
+RARE = ("acks of a replaced bookie kept",)
+"""Chance meets these once in thousands of schedules, so ``soak`` alone waits for it. A script (M11)
+and a search of all states notice them at once."""
+BY_CHANCE = always(ALWAYS["schedule"], [name for name in mutants.MUTANTS if name not in RARE])
+BY_CHANCE += [pytest.param(name, marks=pytest.mark.soak) for name in RARE]
 
 
 @pytest.mark.parametrize(("first_seed", "count"), always(BATCHES[:1], BATCHES, are_rows=True))
@@ -162,7 +167,7 @@ def test_other_seeds_make_other_steps() -> None:
     assert len({run_schedule(seed).digest for seed in range(40)}) > 35
 
 
-@pytest.mark.parametrize("name", always(ALWAYS["schedule"], mutants.MUTANTS))
+@pytest.mark.parametrize("name", BY_CHANCE)
 def test_a_broken_rule_is_noticed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with mutants.changed(*mutants.MUTANTS[name]):
         found = (seed for seed in range(SCHEDULES_MAX) if run_schedule(seed).violation)
