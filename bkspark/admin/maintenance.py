@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from bkspark import environment
+from bkspark.bookie.messages import about
 from bkspark.cluster.cluster import Cluster
 from bkspark.format.report_record import ReportRecord
 from bkspark.ledger.recovery.running import Runner, TellingRunner, in_threads
@@ -44,6 +45,10 @@ class Left:
     subject: str
     reason: str
     hint: str = ""
+
+    def __post_init__(self) -> None:
+        """The subject stands in front of the reason, which often begins with it."""
+        object.__setattr__(self, "reason", about(self.subject, self.reason))
 
     @property
     def facts(self) -> Facts:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bkspark.bookie.messages import on_bookie
 from bkspark.cli.output import Column, json_line, note, print_table
 from bkspark.log.reading.ordered_read import InlineRead, OrderedRead
 
@@ -55,7 +56,7 @@ def print_entries(
         for row in rows:
             print(json_line(row))
     for fault in found.faults:
-        note(f"stepped over a replica on {fault.bookie_id}: {fault.reason}")
+        note(f"stepped over a replica {on_bookie(fault.bookie_id, fault.reason)}")
 
 
 def _rows(found: OrderedRead | InlineRead) -> Iterator[dict[str, Any]]:

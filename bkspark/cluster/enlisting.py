@@ -114,9 +114,15 @@ class Begun:
 
     Attributes:
         bookie_ids: of those that have taken all that they were asked to.
+        failed: the others that were asked, each with the reason.
     """
 
-    def __init__(self, journals: Mapping[str, Journal | None] | None = None) -> None:
+    def __init__(
+        self,
+        journals: Mapping[str, Journal | None] | None = None,
+        failed: Mapping[str, str] | None = None,
+    ) -> None:
+        self.failed = dict(failed or {})
         self._journals = {who: begun for who, begun in (journals or {}).items() if begun}
         self.bookie_ids = frozenset(journals or ())
         self._is_closed = False
@@ -124,6 +130,7 @@ class Begun:
     def add(self, other: "Begun") -> None:
         """Take over what ``other`` has."""
         self.bookie_ids |= other.bookie_ids
+        self.failed |= other.failed
         self._journals |= other._journals
         other._journals = {}
 
@@ -188,13 +195,15 @@ def enlist(
         needed=needed,
     )
     taken: dict[str, Journal | None] = {}
+    failed: dict[str, str] = {}
     for client, answer in answers.items():
         if isinstance(answer, BookieUnavailableError):
             client.begin_close()
+            failed[client.address.bookie_id] = str(answer.args[0])
         else:
             client.cleanup.pop_all()
             taken[client.address.bookie_id] = answer
-    return Begun(taken)
+    return Begun(taken, failed)
 
 
 def journal_on(address: BookieAddress, ledger: LedgerMetadata, begun: Begun) -> Journal:

@@ -8,6 +8,7 @@ Args:
 from logging import WARNING, Logger
 
 from bkspark import environment
+from bkspark.bookie.messages import about
 from bkspark.cluster.client_counts import ClientCounts
 from bkspark.cluster.decisions import tell
 from bkspark.protocol.ledger.metadata import LedgerMetadata
@@ -19,7 +20,7 @@ def given_up(logger: Logger, ledger_id: int, bookie_id: str, reason: str) -> Non
     tell(
         logger,
         "ledger %d: bookie %s is given up: %s",
-        *(ledger_id, bookie_id, reason),
+        *(ledger_id, bookie_id, about(f"bookie {bookie_id}", reason)),
         level=WARNING,
         ledger_id=ledger_id,
         bookie_id=bookie_id,
@@ -65,7 +66,7 @@ def fewer_copies(logger: Logger, ledger: LedgerMetadata, gap: WarnOfGaps) -> Non
         f"to {gap.last_entry_id} have, until they are repaired," if is_closed else "on get",
         ledger.quorum.write_quorum_size,
         gap.bookie_id,
-        gap.reason,
+        about(f"bookie {gap.bookie_id}", gap.reason),
         level=WARNING,
         ledger_id=ledger.ledger_id,
         entry_id=gap.first_entry_id,

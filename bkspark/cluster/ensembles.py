@@ -97,14 +97,14 @@ def choose(
     pool = _Pool(cluster, needed=quorum.ensemble_size)
     place = partial(_place, cluster, pool, ledger_id, quorum, digester)
     least = quorum.ensemble_size if is_strict else quorum.ack_quorum_size
-    refused: set[str] = set()
+    refused: dict[str, str] = {}
     try:
         return place(refused, max(least, min(pool.size, quorum.ensemble_size)))
     except NotEnoughBookiesError:
         if not refused:
             raise
     # What enlists is sent once, so one answer that is lost refuses. Another writer may ask again.
-    return place(set(), least)
+    return place({}, least)
 
 
 def _place(
@@ -113,10 +113,10 @@ def _place(
     ledger_id: int,
     wanted: Quorum,
     digester: Digester | None,
-    refused: set[str],
+    refused: dict[str, str],
     least: int,
 ) -> Placed:
-    """Enlist bookies until there is an ensemble; who refuses is added to ``refused``.
+    """Enlist bookies until there is an ensemble; who refuses is added to ``refused``, and why.
 
     Args:
         least: so many bookies the ensemble has, or more.
@@ -137,8 +137,8 @@ def _place(
             return Placed(quorum, tuple(ensemble), spares, token, begun)
         begun.close()
         for address in failed:
-            refused.add(address.bookie_id)
-            _give_up(cluster, ledger_id, address, "it cannot be written to")
+            refused[address.bookie_id] = begun.failed[address.bookie_id]
+            _give_up(cluster, ledger_id, address, begun.failed[address.bookie_id])
 
 
 def spares_of(cluster: Cluster, ensemble: Sequence[BookieAddress]) -> list[BookieAddress]:
@@ -192,7 +192,7 @@ def replace(cluster: Cluster, vacancy: Vacancy) -> Replacement:
         begun = enlist({vacancy.ensemble_index: address}, vacancy.joining, held=vacancy.held)
         if begun.bookie_ids:
             return Replacement(address, begun, failed)
-        failed[address.bookie_id] = why = "it cannot be written to"
+        failed[address.bookie_id] = why = begun.failed[address.bookie_id]
         _give_up(cluster, vacancy.ledger_id, address, why)
     return Replacement(None, Begun(), failed)
 
@@ -269,7 +269,7 @@ def regroup(cluster: Cluster, wanted: Regrouping) -> Regrouped:
             ensemble = tuple(places[index] for index in sorted(places))
             return Regrouped(ensemble if len(places) == size else (), pool.addresses, begun, failed)
         for address in refused:
-            failed[address.bookie_id] = why = "it cannot be written to"
+            failed[address.bookie_id] = why = begun.failed[address.bookie_id]
             _give_up(cluster, wanted.ledger_id, address, why)
 
 
@@ -382,14 +382,15 @@ def _give_up(cluster: Cluster, ledger_id: int, address: BookieAddress, why: str)
 
 
 @contextmanager
-def _naming(refused: Collection[str]) -> Iterator[None]:
+def _naming(refused: Mapping[str, str]) -> Iterator[None]:
     """Who is short of bookies is told which ones seemed usable and were not."""
     try:
         yield
     except NotEnoughBookiesError as error:
         if not refused:
             raise
-        names = ", ".join(sorted(refused))
+        names, reasons = ", ".join(sorted(refused)), "; ".join(dict.fromkeys(refused.values()))
         raise NotEnoughBookiesError(
-            f"{error.args[0]}: {names} could not be written to just now", hint=error.hint
+            f"{error.args[0]}: {names} could not be written to just now ({reasons})",
+            hint=error.hint,
         ) from error

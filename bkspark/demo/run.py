@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from bkspark import environment
+from bkspark.bookie.messages import told_of
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.password import Password
 from bkspark.demo import damage as damage_module
@@ -82,7 +83,7 @@ def run_demo(directory: Path | None, console: Console) -> DemoResult:
         is_equal=found.is_equal,
         destroyed=found.damage.destroyed,
         corrupted=found.damage.corrupted,
-        stepped_over=[f"{fault.bookie_id}: {fault.reason}" for fault in found.faults],
+        stepped_over=[told_of(fault.bookie_id, fault.reason) for fault in found.faults],
         seconds=round(seconds, 1),
         directory=None if directory is None else str(folder),
     )

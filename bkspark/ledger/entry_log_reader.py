@@ -14,6 +14,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from bkspark.bookie.contract import BookieAddress, ReadableRoot
+from bkspark.bookie.messages import told_of
 from bkspark.cluster.bookie_client import BookieClient
 from bkspark.cluster.stepping_over import BadCopy, step_over
 from bkspark.errors import BookieUnavailableError, CorruptDataError, NotEnoughBookiesError
@@ -100,7 +101,7 @@ class NoGoodSourceError(NotEnoughBookiesError):
 
     def __init__(self, name: str, problems: Mapping[str, str]) -> None:
         self.problems = dict(problems)
-        reasons = "; ".join(f"{bookie_id}: {reason}" for bookie_id, reason in problems.items())
+        reasons = "; ".join(told_of(bookie_id, reason) for bookie_id, reason in problems.items())
         super().__init__(
             f"no bookie gives a good copy of {name} ({reasons})",
             hint="bring back one of these bookies",

@@ -173,8 +173,8 @@ MUTANTS = (
         "a ledger is placed on a bookie that does not answer",
         "enlisting.enlist",
         Replace(
-            "Begun(taken)",
-            "Begun({address.bookie_id: None for address in places.values()} | taken)",
+            "Begun(taken, failed)",
+            "Begun({one.bookie_id: None for one in places.values()} | taken, failed)",
         ),
         (f"{HANGING}::test_where_all_spares_hang_nobody_joins[put_new]",),
     ),

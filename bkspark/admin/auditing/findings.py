@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from bkspark.admin.auditing.copies import Copies, Gap, worst
 from bkspark.admin.auditing.plan import AuditPlan
 from bkspark.admin.maintenance import Facts, Left, Report
+from bkspark.bookie.messages import on_bookie
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 
@@ -165,7 +166,7 @@ class Findings:
         for waiting in self.waiting:
             yield Left(f"ledger {waiting.ledger_id}", f"{waiting.state}: {waiting.reason}")
         for ledger_id, bookie_id, problem in self.problems:
-            yield Left(f"ledger {ledger_id}", f"on {bookie_id}: {problem}")
+            yield Left(f"ledger {ledger_id}", on_bookie(bookie_id, problem))
         for ledger_id in self.changing:
             yield Left(f"ledger {ledger_id}", "it changed each time that it was looked at")
         for name, ids in sorted(self.recordless.items()):

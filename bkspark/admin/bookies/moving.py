@@ -21,6 +21,7 @@ from bkspark.admin.bookies import places
 from bkspark.admin.bookies.report import report_of
 from bkspark.admin.maintenance import Report
 from bkspark.bookie.contract import BookieAddress
+from bkspark.bookie.messages import told_of
 from bkspark.bookie.uri import storage
 from bkspark.cluster import admission
 from bkspark.cluster.cluster import Cluster
@@ -79,7 +80,7 @@ def _require_one_place(old: BookieAddress, new: BookieAddress) -> None:
         places.own_cookie(new)
     except BookieUnavailableError as error:
         raise InvalidRequestError(
-            f"{shown_url(new.url)} is not bookie {new.bookie_id}: {error.args[0]}",
+            f"{shown_url(new.url)} is not {told_of(new.bookie_id, error.args[0])}",
             hint="bring its storage there first, whole; nothing is copied by this",
         ) from error
     try:

@@ -9,6 +9,7 @@ from bkspark.admin.collecting.collection import Collector, Outcome
 from bkspark.admin.collecting.garbage import plan_collection
 from bkspark.admin.collecting.plan import CollectPlan
 from bkspark.admin.maintenance import Left, Progress, Report, Tell, noted, telling
+from bkspark.bookie.messages import on_bookie
 from bkspark.cluster.cluster import Cluster
 from bkspark.ledger.recovery.running import Runner
 
@@ -109,7 +110,7 @@ def _left(plan: CollectPlan, outcome: Outcome, lost: Collection[str]) -> Iterato
         if bookie_id not in lost:  # of which nothing is expected
             yield Left(f"bookie {bookie_id}", reason)
     for (ledger_id, bookie_id), problem in sorted(outcome.problems.items()):
-        yield Left(f"ledger {ledger_id}", f"on {bookie_id}: {problem}")
+        yield Left(f"ledger {ledger_id}", on_bookie(bookie_id, problem))
     for ledger_id, bookie_ids in sorted(outcome.owed.items()):
         yield Left(f"ledger {ledger_id}", f"to be freed on {', '.join(bookie_ids)}")
     waiting = {f"metadata record {key}": why for key, why in outcome.unreadable.items()}

@@ -2,6 +2,7 @@
 
 from bkspark.admin.auditing.look import Look, Looked
 from bkspark.admin.repairing.fill import Fill, Filled, unexplained
+from bkspark.bookie.messages import told_of
 from bkspark.ledger.recovery.running import Runner
 
 
@@ -20,7 +21,7 @@ def problem_of(run: Runner, fill: Fill, result: Filled) -> str:
 
 def in_vain(filled: Filled) -> str:
     """What no bookie gave, and why: one that is silent may give it another time."""
-    holes, reasons = filled.holes, [f"{who}: {why}" for who, why in sorted(filled.faults.items())]
+    holes, reasons = filled.holes, [told_of(who, why) for who, why in sorted(filled.faults.items())]
     more = f" and {len(holes) - 3} more" if len(holes) > 3 else ""
     why = f" ({'; '.join(reasons)})" if reasons else ""
     return f"no bookie gives a good copy of {', '.join(holes[:3])}{more}{why}"

@@ -23,6 +23,7 @@ from bkspark.admin.repairing.checking import in_vain, problem_of
 from bkspark.admin.repairing.fill import Fill, Filled, Sources, Unfit
 from bkspark.admin.repairing.plan import RepairPlan, Step
 from bkspark.bookie.contract import BookieAddress
+from bkspark.bookie.messages import told_of
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.decisions import tell
 from bkspark.cluster.ensembles import Successors
@@ -226,13 +227,13 @@ class Repair:
         """What follows from a result; the task if it is to be begun again."""
         who = one.fill.address.bookie_id
         if isinstance(result, Unfit):
-            return one.task.elsewhere(one.fill.address, f"{who}: {result.reason}")
+            return one.task.elsewhere(one.fill.address, told_of(who, result.reason))
         if not isinstance(result, Filled):
             reason = str(getattr(result, "reason", result))
             if one.task.way is Way.FILL:
                 self._leave(one.task, reason)
                 return None
-            return one.task.elsewhere(one.fill.address, f"{who}: {reason}")
+            return one.task.elsewhere(one.fill.address, told_of(who, reason))
         self.counts.update(records=result.records, bytes=result.byte_count)
         self.counts.update(holes=len(result.holes))
         need = one.task.step.need

@@ -22,6 +22,7 @@ from bkspark.admin.pace import shares
 from bkspark.admin.repairing.checking import in_vain, problem_of
 from bkspark.admin.repairing.fill import Fill, Filled, Sources
 from bkspark.bookie.contract import BookieAddress
+from bkspark.bookie.messages import told_of
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.decisions import tell
 from bkspark.cluster.ensembles import Successors
@@ -184,7 +185,7 @@ class Widening:
                 if not isinstance(result, Filled):
                     reason = str(getattr(result, "reason", result))
                     learnt.avoid.add(fill.address.bookie_id)
-                    learnt.why = f"{fill.address.bookie_id}: {reason}"
+                    learnt.why = told_of(fill.address.bookie_id, reason)
                     return None
                 learnt.records += result.records
                 learnt.byte_count += result.byte_count

@@ -12,7 +12,7 @@ from functools import reduce
 from itertools import chain
 
 from bkspark.bookie.contract import BookieAddress, BookieRoot
-from bkspark.bookie.messages import told_of
+from bkspark.bookie.messages import about, told_of
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.cluster.password import Password, make_digester
@@ -88,7 +88,8 @@ class FenceAndRead:
         try:
             root.put_new(self.writer.fence, b"")
         except BookieUnavailableError as error:
-            return f"bookie {self.address.bookie_id} cannot be fenced: {error.args[0]}"
+            who = f"bookie {self.address.bookie_id}"
+            return f"{who} cannot be fenced: {about(who, error.args[0])}"
         return ""
 
     def _judged(self, tail: MemberTail) -> MemberTail:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
+from bkspark.bookie.messages import told_of
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster import bookie_client
 from bkspark.cluster.bookie_client import BookieClient
@@ -78,7 +79,7 @@ class Opener:
             name, problem = take.member.bookie_id, ""
             if name not in begun.bookie_ids:
                 self._cluster.note_failure(take.member)
-                problem = f"bookie {name} cannot be written to"
+                problem = told_of(name, begun.failed[name])
             found.append(Took(take, problem))
         return found
 

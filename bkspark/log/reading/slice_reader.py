@@ -17,6 +17,7 @@ from functools import partial
 import pyarrow as pa
 
 from bkspark.bookie.contract import BookieAddress, ReadableRoot
+from bkspark.bookie.messages import told_of
 from bkspark.cluster.bookie_client import BookieClient
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
@@ -286,5 +287,4 @@ def _channel(
 
 
 def _shown(fault: ReplicaFault) -> str:
-    name = f"bookie {fault.bookie_id}"
-    return fault.reason if fault.reason.startswith(name) else f"{name}: {fault.reason}"
+    return told_of(fault.bookie_id, fault.reason)
