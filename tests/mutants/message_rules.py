@@ -13,6 +13,8 @@ NO_RECORD = (
     "::test_without_the_record_of_the_confirmed_entry_it_takes_a_word_and_closes_behind_it"
 )
 COUNTED = f"{LOGS}::test_what_is_confirmed_of_an_open_tail_is_shown_if_it_can_be_told"
+ONCE = "tests/unit/bookie/test_messages.py::test_a_line_names_the_bookie_once"
+REASONS = "tests/unit/storage/s3/test_reasons.py"
 
 MUTANTS = (
     Mutant(
@@ -80,5 +82,41 @@ MUTANTS = (
         "spark.elsewhere",
         Replace("_ALIKE = 0.6", "_ALIKE = 0.0"),
         (f"{ELSEWHERE}::test_a_name_that_is_like_none_is_answered_by_all_names",),
+    ),
+    # --- names of bookies ------------------------------------------------------------------------
+    Mutant(
+        "a message names a bookie twice",
+        "bookie.messages.told_of",
+        Replace(
+            "text if _rest(name, text) is not None else f'{name}: {text}'", "f'{name}: {text}'"
+        ),
+        (f"{ONCE}[bookie bookie-2: s3://bucket/b has no cookie]",),
+    ),
+    Mutant(
+        "a bookie is taken for one with a longer name",
+        "bookie.messages._rest",
+        Replace("not subject or rest == text or is_longer_name", "not subject or rest == text"),
+        (f"{ONCE}[bookie bookie-20 does not answer]",),
+    ),
+    Mutant(
+        "what is left names its subject twice",
+        "maintenance.Left.__post_init__",
+        Replace("about(self.subject, self.reason)", "self.reason"),
+        (f"{ONCE}[bookie bookie-2: s3://bucket/b has no cookie]",),
+    ),
+    Mutant(
+        "a writer does not say why it gives a bookie up",
+        "enlisting.enlist",
+        Replace("str(answer.args[0])", "'it cannot be written to'"),
+        (f"{REASONS}::test_of_a_new_ledger[OperationAborted]",),
+    ),
+    Mutant(
+        "a ledger that is not made does not say why",
+        "ensembles._naming",
+        Replace(
+            "f'{error.args[0]}: {names} could not be written to just now ({reasons})'",
+            "f'{error.args[0]}: {names} could not be written to just now'",
+        ),
+        (f"{REASONS}::test_of_a_new_ledger[OperationAborted]",),
     ),
 )

@@ -14,6 +14,7 @@ FILES = "tests/integration/recovery/test_recovery_damaged_files.py"
 IN_VAIN = "tests/integration/recovery/test_recoveries_in_vain.py"
 SCRIPTS = "tests/protocol/test_scripts.py::test_the_machine_does_what_the_script_says"
 RECOVERY_RULES = "tests/unit/protocol/test_recovery.py"
+STATES = "tests/simulation/test_states.py::test_no_state_of_a_small_world_breaks_a_promise"
 
 MUTANTS = (
     # --- copies are judged file by file -----------------------------------------------------------
@@ -239,5 +240,16 @@ MUTANTS = (
             "tests/protocol/test_recovery.py"
             "::test_it_decides_while_no_write_set_has_qa_silent_members",
         ),
+    ),
+    Mutant(
+        "a stand-in that fails counts as one that has its copies",
+        "Replication._hear",
+        Replace(
+            "state = replace(self, problems=(*self.problems, (name, reason)))",
+            "state = replace(self, problems=(*self.problems, (name, reason)))\n"
+            "if self.ensemble[index] != self.ledger.last_fragment.ensemble[index]:\n"
+            "    state = replace(state, written=(*self.written, (index, frozenset())))",
+        ),
+        (f"{STATES}[1/1/1, 1 entries, 1 recoverers, 2 failures, 2 spares]",),
     ),
 )

@@ -21,7 +21,11 @@ from . import mutants
 
 ONE, TWO, THREE = Quorum(1, 1, 1), Quorum(2, 2, 2), Quorum(3, 3, 2)
 
+STAND_INS = Scope(ONE, failures=2, spares=2)
+"""Bookies that stand in for others in a write-back fail too, and others stand in for them."""
+
 SCOPES = (
+    STAND_INS,
     Scope(THREE, dies=True),
     Scope(TWO, recoverers=2, dies=True),
     Scope(TWO, entries=2, failures=1, spares=1),
@@ -29,6 +33,8 @@ SCOPES = (
     Scope(THREE, entries=2),
     Scope(THREE, recoverers=2),
     Scope(THREE, failures=2, spares=1),
+    Scope(ONE, failures=3, spares=3),
+    Scope(TWO, failures=2, spares=2),
     Scope(Quorum(4, 3, 2), failures=1, spares=1),
 )
 
@@ -62,7 +68,7 @@ BROKEN_MACHINES = (
 )
 
 
-@pytest.mark.parametrize("scope", always(SCOPES[:4], SCOPES), ids=str)
+@pytest.mark.parametrize("scope", always(SCOPES[:5], SCOPES), ids=str)
 def test_no_state_of_a_small_world_breaks_a_promise(
     scope: Scope, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -332,18 +332,18 @@ class Steps:
         at, who = self.numbers[step.member.bookie_id], f"recovery {number}"
         bookie = world.bookies[at]
         if step.must_fence and not asked.is_half:
-            fenced = world.with_bookie(at, bookie._replace(is_fenced=True))
+            after = world.with_bookie(at, bookie._replace(is_fenced=True))
             half = asked._replace(is_half=True)
-            yield f"{who} fences a spare", self._half(fenced, number, asked, half)
-            return
-        groups = (group.record for group in step.groups)
-        kept = {Said(one.first_entry_id, one.last_add_confirmed, one.stored) for one in groups}
-        written = world.with_bookie(at, bookie._replace(records=bookie.records | kept))
-        done = ask.Answer(step, WrittenBack(len(step.groups)))
-        yield f"{who} writes back", self._recover(written, number, asked, done, "written")
+            yield f"{who} fences a spare", self._half(after, number, asked, half)
+        else:
+            groups = (group.record for group in step.groups)
+            kept = {Said(one.first_entry_id, one.last_add_confirmed, one.stored) for one in groups}
+            after = world.with_bookie(at, bookie._replace(records=bookie.records | kept))
+            done = ask.Answer(step, WrittenBack(len(step.groups)))
+            yield f"{who} writes back", self._recover(after, number, asked, done, "written")
         if world.failures:
             silent = ask.Answer(step, Silence("it gives no answer"))
-            for arrived in (world, written):
+            for arrived in (world, after):
                 lost = arrived._replace(failures=world.failures - 1)
                 yield f"{who} hears nothing", self._recover(lost, number, asked, silent, "silence")
 
