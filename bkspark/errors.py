@@ -88,6 +88,13 @@ class NothingSentError(BookKeeperError):
     The cause is a missing permission, a read-only mount, a full disk, or too many open files.
     """
 
+    def in_doubt(self, what: str) -> "OutcomeUnknownError":
+        """The error of ``what``, which had sent something before it could not ask."""
+        reason = str(self.args[0]).removesuffix("; nothing was sent")
+        told = OutcomeUnknownError(f"{what}: {reason}", hint=self.hint)
+        told.__cause__ = self
+        return told
+
 
 class OutcomeUnknownError(BookKeeperError):
     """The request may or may not have taken effect. Recover or read to find out."""

@@ -87,11 +87,11 @@ def with_outcome(error: BaseException, log_name: str, undecided: Undecided | Non
     """``error`` of a writer of the log, with what is undecided by it, so nobody adds it twice."""
     if undecided is None or not isinstance(error, _LEAVING_OPEN):
         return error
-    open_error = error
-    if isinstance(error, NothingSentError):  # of its last request only
-        open_error = OutcomeUnknownError(*error.args, hint=error.hint)
-    told = open_error.reworded(
-        f"{error.args[0]}; in log {log_name} {undecided}",
+    known = error
+    if isinstance(error, NothingSentError):  # the writer had sent entries before
+        known = error.in_doubt(f"log {log_name}")
+    told = known.reworded(
+        f"{known.args[0]}; in log {log_name} {undecided}",
         hint="log.resolve_outcome(writer.undecided) recovers and tells what is in the log",
     )
     told.__cause__ = error

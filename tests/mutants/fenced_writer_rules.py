@@ -4,6 +4,7 @@ from .change import Replace
 from .mutant import Mutant
 
 FENCED = "tests/integration/log/test_fenced_writers.py"
+NOT_ASKED = "tests/unit/ledger/test_checks_not_asked.py"
 
 MUTANTS = (
     Mutant(
@@ -57,5 +58,11 @@ MUTANTS = (
             "with self.explaining():\n    ...", "if self.ledger_id >= 0:\n    sealing.result()"
         ),
         (f"{FENCED}::test_its_ledger_is_closed_amid_a_roll",),
+    ),
+    Mutant(
+        "an entry whose check was not asked is told as not sent",
+        "turns.known",
+        Replace('return error.in_doubt(f"ledger {ledger.ledger_id}")', "return error"),
+        (f"{NOT_ASKED}::test_an_entry_of_a_ledger_may_have_been_stored",),
     ),
 )

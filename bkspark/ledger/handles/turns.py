@@ -35,7 +35,7 @@ def nothing() -> None:
 def known(ledger: LedgerMetadata, error: BaseException) -> BookKeeperError:
     """Why a writer ends. It has sent entries; a question it could not ask leaves them open."""
     if isinstance(error, NothingSentError):
-        return OutcomeUnknownError(f"ledger {ledger.ledger_id}: {error.args[0]}", hint=error.hint)
+        return error.in_doubt(f"ledger {ledger.ledger_id}")
     if isinstance(error, BookKeeperError):
         return error
     return OutcomeUnknownError(f"ledger {ledger.ledger_id}: {error!r}")
