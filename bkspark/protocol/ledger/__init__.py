@@ -1,6 +1,7 @@
-"""What a ledger is: who holds its entries, what the metadata and its records say of it.
+"""What a ledger is: its metadata, its records, and the bookies that hold its entries.
 
-Read in this order: ``quorum`` (who holds an entry), ``metadata`` (what the metadata says and how it
-may change), ``record`` (what commits entries), ``ownership`` (whose an entry is where terms left
-several), ``confirmed`` and ``evidence`` (what may be read, and what a record proves).
+Read in this order: ``quorum`` (which bookies hold an entry), ``metadata`` (the ledger's metadata
+and its legal changes), ``record`` (the records that commit entries), ``ownership`` (which term's
+record of an entry counts), ``confirmed`` and ``evidence`` (how far a reader may read, and what a
+record proves).
 """

@@ -1,15 +1,15 @@
-"""When a fragment was begun, and how much of its ledger lies in front of it."""
+"""When a fragment began, and how many bytes of its ledger come before."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Of a fragment behind the first, for whoever decides what is kept; nothing else goes by it.
+    """When and where a later fragment began; only retention uses this.
 
     Attributes:
-        began_ms: milliseconds since 1970, by the clock of who began it.
-        length_bytes: sum of the payload bytes of all entries in front of it.
+        began_ms: milliseconds since 1970, by the clock of the client that began the fragment.
+        length_bytes: sum of the payload bytes of all entries before the fragment.
     """
 
     began_ms: int
@@ -21,7 +21,7 @@ class Beginning:
 
     @classmethod
     def known(cls, began_ms: int | None, length_bytes: int | None) -> "Beginning | None":
-        """What is known as a whole, else nothing."""
+        """Return the beginning if both values are known, else None."""
         if began_ms is None or length_bytes is None:
             return None
         return cls(began_ms, length_bytes)

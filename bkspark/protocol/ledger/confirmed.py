@@ -1,14 +1,14 @@
-"""How far a ledger that is not closed may be read, by what its bookies say.
+"""How far a ledger that is not closed may be read, decided from its bookies' answers.
 
 Rule 1. A last-add-confirmed (LAC) in any valid record is true: everything up to it is acknowledged.
-So entries up to the highest LAC that is seen may be read by whoever asks for them.
+So a reader may read requested entries up to the highest LAC seen.
 
-Rule 2. It is shown as the end only if some write set has enough members that say as much or more:
-so many that nobody who knows how far (rule 3) can miss all of them. So what one reader was shown,
-no later reader is denied, whichever bookies answer him.
+Rule 2. A reader reports a LAC as the end only if enough members of some write set state that LAC or
+a later LAC. Enough means: no reader with a known end (rule 3) can miss all these members. So an end
+shown to one reader is shown to every later reader, whichever bookies answer.
 
-Rule 3. A member that has not answered, or that may have had more than it shows, may hold any LAC.
-Who asks knows how far only if that makes no difference; else he does not know, which is no end.
+Rule 3. A silent member, or a member that may have held more than it shows, may hold any LAC. The
+end is known only if missing answers cannot change it; otherwise the end is unknown.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,11 +20,11 @@ from bkspark.protocol.ledger.quorum import Quorum
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """What the answers allow.
+    """The end according to the answers.
 
     Attributes:
-        least: the end that is shown, if none of those without a sure answer says more.
-        most: the end that may have been shown to somebody; None if that may be any.
+        least: the end if no uncertain member states more.
+        most: the highest end that another reader may have seen; None without a bound.
     """
 
     least: int
@@ -36,10 +36,10 @@ class Confirmed:
 
 
 def witnesses(quorum: Quorum) -> int:
-    """How many members of a write set must say a LAC before it is shown.
+    """Return how many members of a write set must state a LAC before a reader reports the LAC.
 
-    At most Qa, so that a LAC in an acknowledged record is; and about half of them, so that most
-    bookies may be away, both those that say it and those that do not.
+    The number is at most Qa, so every LAC in an acknowledged record has enough. The number is about
+    half of the write set, so about half of the bookies may be away.
     """
     return min(quorum.ack_quorum_size, (quorum.write_quorum_size + 1) // 2)
 
@@ -47,16 +47,16 @@ def witnesses(quorum: Quorum) -> int:
 def confirmed(
     quorum: Quorum, said: Mapping[int, int], sure: Collection[int], floor: int = INVALID_ENTRY_ID
 ) -> Confirmed:
-    """How far it may be read.
+    """Compute how far the ledger may be read.
 
     Args:
-        said: the highest LAC by ensemble index, of all that answered; -1 of one that has none.
-        sure: the indexes of those that surely had no more.
-        floor: the last entry that is known to be confirmed by other means.
+        said: the highest LAC by ensemble index, for all members that answered; -1 without a LAC.
+        sure: the indexes of the members that surely had no later LAC.
+        floor: the last entry known to be confirmed by other means.
     """
     least = _shown(quorum, said)
     highest = max(said.values(), default=floor)
-    above = max(highest, floor) + 1  # stands for whatever is not known
+    above = max(highest, floor) + 1  # stands for an unknown LAC
     supposed = {
         index: said[index] if index in sure else above for index in range(quorum.ensemble_size)
     }
@@ -65,7 +65,7 @@ def confirmed(
 
 
 def _shown(quorum: Quorum, said: Mapping[int, int]) -> int:
-    """The highest LAC that enough members of one write set reach."""
+    """Return the highest LAC reached by enough members of one write set."""
     place = witnesses(quorum) - 1
     return max(
         sorted((said.get(index, INVALID_ENTRY_ID) for index in write_set), reverse=True)[place]

@@ -1,18 +1,19 @@
-"""What records say that bookies had: a bookie that lacks it has lost data of the ledger (R14, H20).
+"""Evidence in records of data that bookies had: a bookie that lacks such data lost it (R14, H20).
 
-Rule 1. A record says where the newest record begins that each member was known to have (see
-``adding``, rule 6). That one was durable in the writer's own journal there, which only grows. So a
-member whose journal ends in front of it has lost what was behind: what it lacks proves nothing.
+Rule 1. A record states for each member the newest record that the member was known to have (see
+``adding``, rule 6). The named record was durable in the writer's own journal, which only grows. So
+a member with a shorter journal has lost the rest, and its absences prove nothing.
 
-Rule 2. Only the writer's own journal tells. Copies that a recovery gave lie in journals of its own,
-and make nobody whole.
+Rule 2. Only the writer's own journal is evidence. Copies made by a recovery lie in the recovery's
+journals, and do not restore a member.
 
-Rule 3. What is said of a place is said of the member that was there at the time. A record that
-knows an entry to be confirmed that was not when the last members were named was written after that;
-no other one says anything of those who are there now.
+Rule 3. A statement about a place concerns the member of that time. A record whose LAC is later than
+the last entry confirmed when the metadata named the present members was written after that. No
+other record says anything about the present members.
 
-Rule 4. It is held against a member only by what it shows when asked *behind* a fence, or again:
-else it may have been stored since. What a bookie alone had, and nobody has said yet, is not missed.
+Rule 4. An absence counts against a member only if the member was asked *after* a fence, or asked
+again; otherwise the record may have been stored meanwhile. A record on a single bookie that no
+other record mentions is not missed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,10 +26,10 @@ Stored = Mapping[int, int]
 
 
 def stored(records: Iterable[AddRecord], last_confirmed: int) -> Stored:
-    """What ``records`` say of the members of the last fragment.
+    """Return what ``records`` state about the members of the last fragment.
 
     Args:
-        last_confirmed: the last entry that was acknowledged when the metadata named them.
+        last_confirmed: the last entry acknowledged when the metadata named the members.
     """
     return together(
         dict(enumerate(record.stored))
@@ -38,7 +39,7 @@ def stored(records: Iterable[AddRecord], last_confirmed: int) -> Stored:
 
 
 def together(many: Iterable[Stored]) -> Stored:
-    """The most that any of ``many`` says of each member."""
+    """Return for each member the maximum over ``many``."""
     found: dict[int, int] = {}
     for one in many:
         for index, entry_id in one.items():
@@ -48,10 +49,10 @@ def together(many: Iterable[Stored]) -> Stored:
 
 
 def lacking(had: Stored, reached: Mapping[int, int]) -> dict[int, int]:
-    """What members had and do not show, by ensemble index.
+    """Return what members had and do not show, by ensemble index.
 
     Args:
-        reached: the last entry of the newest record in the writer's own journal, -1 without one.
+        reached: the last entry of the newest record in the writer's own journal, -1 without any.
     """
     return {
         index: had[index]

@@ -1,35 +1,38 @@
-"""What the metadata store says about one ledger, and the only ways it may change.
+"""The metadata of one ledger in the metadata store, and its only legal changes.
 
-Rule 1. Everything that changes a ledger's metadata is a method here that returns a new value; the
-caller stores it by compare-and-set. ``LEGAL_MOVES`` is the whole table of state changes.
+Rule 1. Every change of a ledger's metadata is a method here and returns a new value; the caller
+stores the value by compare-and-set. ``LEGAL_MOVES`` lists all changes of state.
 
-Rule 2. An entry belongs to the fragment with the greatest first entry id not above it; first ids
-strictly increase (BookKeeper's protocol, "Ensembles"; TLA+ ``ValidFragments``), and terms
-never decrease, because the fragments are the map from entries to terms. In front of a fragment all
-is acknowledged, so nothing in front of the last one's first entry is ever changed or cut off.
+Rule 2. An entry belongs to the fragment with the greatest first entry id at or before the entry.
+First ids strictly increase (BookKeeper's protocol, "Ensembles"; TLA+ ``ValidFragments``). Terms
+never decrease, because the fragments map entries to terms. All entries before a fragment are
+acknowledged, so no client changes or cuts off entries before the last fragment.
 
-Rule 3. CLOSED has a last entry and never changes it; nothing else has one ("Closing a ledger").
+Rule 3. CLOSED has a last entry and never changes it; no other state has a last entry ("Closing a
+ledger").
 
-Rule 4. A takeover raises the term and passes through IN_RECOVERY; only the token that stands in the
-metadata may write (R2).
+Rule 4. A takeover raises the term and passes through IN_RECOVERY; only the token in the metadata
+may write (R2).
 
-Rule 5. What an older version has *laid down* says where the ledger stands: all up to there is
-acknowledged, and nothing behind it was ever sent. Nobody writes to it any more. It is recovered as
-any other whose writer is gone, and that keeps its end: nobody closes it in front of that.
+Rule 5. ``laid_down``, written by older versions, states where the ledger stands: all entries up to
+there are acknowledged, and no later entry was ever sent. No client writes to such a ledger any
+more. A client recovers the ledger like any ledger without a writer, and the recovery never closes
+the ledger below that entry.
 
 Rule 6. A ledger that guarantees its write quorum is closed only when each entry is on its Qw
-members, and only its last fragment holds others. So that one may begin in front of entries that are
-acknowledged, on Qa; it says up to where, and nobody closes the ledger, or reads less, before that.
+members, and only its last fragment may hold other entries. The last fragment may therefore begin
+before entries that are acknowledged on Qa members. Such a fragment states the last of these
+entries. No client closes the ledger below that entry, or reads less.
 
-Rule 7. A ledger that *goes on in later terms* says so from the start: its fragments name their
-owners (``ownership``; H43, RB-34). Only there may a takeover end OPEN again, for a writer of that
-term (``reopening_steps``); and no version that knows of no owners ever writes to it.
+Rule 7. A ledger that *continues in later terms* says so from the start: its fragments name their
+owners (``ownership``; H43, RB-34). Only there may a takeover end in OPEN again, for a writer of the
+new term (``reopening_steps``). A version that does not know owners never writes to such a ledger.
 
-Rule 8. Such a ledger may have let go of its beginning (``truncating``): it begins with the first
-fragment that is left.
+Rule 8. Such a ledger may be truncated at its beginning (``truncating``): the ledger then begins
+with the first remaining fragment.
 
-Rule 9. A ledger that was made on fewer bookies than were wanted (``sizes``) gets further members
-only when it is closed, and only where each member has each entry.
+Rule 9. A ledger made on fewer bookies than wanted (``sizes``) gets further members only after its
+close, and only if each member has each entry.
 """
 
 from bisect import bisect_right
@@ -58,7 +61,9 @@ _FIRST = attrgetter("first_entry_id")
 
 
 FRAGMENTS_MAX = 256
-"""Behind so many a ledger's record, which each takeover writes anew, is long: nobody goes on."""
+"""Takeovers stop continuing a ledger with so many fragments, because each takeover rewrites the
+record.
+"""
 
 
 class LedgerState(Enum):
@@ -81,7 +86,7 @@ class Member:
     """One place in an ensemble: a bookie *as it was initialised*.
 
     A directory that was wiped and set up again is another member: its absences prove nothing and
-    its acks count for nothing (RB-09, RB-10).
+    its acks do not count (RB-09, RB-10).
     """
 
     bookie_id: str
@@ -94,16 +99,18 @@ class Fragment:
 
     Attributes:
         first_entry_id: first entry of the fragment, >= 0.
-        term: the term in which this ensemble was put in place.
+        term: the term in which the metadata got this ensemble.
         ensemble: E distinct members, in stripe order.
-        token: of the writer whose permission each member took before it was named; empty in what
-            older versions wrote, and where no writer ever writes.
-        confirmed: the last entry that was acknowledged when the metadata named the ensemble, if
-            entries of the fragment were (rule 6), or when it was laid down (rule 5); else -1.
-        has_headers: whether each member also began the writer's journal before it was named, with a
-            header in it; not in what older versions wrote, nor where another process writes.
-        owner: the term whose records count, in a ledger that goes on in later terms; else 0.
-        beginning: of one behind the first of such a ledger, where that is known.
+        token: token of the writer whose permission each member took before the metadata named the
+            member. Empty in metadata of older versions, and if no writer ever writes to the
+            fragment.
+        confirmed: the last acknowledged entry of the fragment when the metadata named the ensemble
+            (rule 6), or when the ledger was laid down (rule 5); -1 without such entries.
+        has_headers: whether each member began the writer's journal with a header before the
+            metadata named the member. False in metadata of older versions, and if another process
+            writes.
+        owner: the term whose records count, in a ledger that continues in later terms; else 0.
+        beginning: when and where a later fragment of such a ledger began; None if unknown.
     """
 
     first_entry_id: int
@@ -127,12 +134,12 @@ class LedgerMetadata:
     """One version of a ledger's record.
 
     Attributes:
-        token: of the writer or recoverer in whose name ``term`` runs.
+        token: token of the writer or recovery that runs ``term``.
         last_entry_id: last readable entry, -1 if none; None unless CLOSED.
         length_bytes: sum of the payload bytes up to ``last_entry_id``; None unless CLOSED.
         transactions: last committed version per application among the ledger's records.
-        laid_down: where an OPEN ledger stands that nobody writes to (rule 5).
-        left: members that never get a place in it again ("leaving").
+        laid_down: where an OPEN ledger without a writer stands (rule 5).
+        left: members that never get a place in the ledger again ("leaving").
     """
 
     ledger_id: int
@@ -191,19 +198,19 @@ class LedgerMetadata:
 
     @property
     def first_available(self) -> int:
-        """The first entry that it has still (rule 8)."""
+        """The first entry that was not truncated (rule 8)."""
         return self.fragments[0].first_entry_id
 
     @property
     def last_confirmed(self) -> int:
-        """The last entry that is acknowledged by what stands here alone, -1 without one."""
+        """The last entry acknowledged according to this metadata alone, -1 without any."""
         return max(self.last_fragment.first_entry_id - 1, self.last_fragment.confirmed)
 
     def fragment_of(self, entry_id: int) -> Fragment:
-        """The one fragment that holds ``entry_id`` (>= 0).
+        """Return the fragment that holds ``entry_id`` (>= 0).
 
         Raises:
-            NoSuchEntryError: it lies in front of those that are left.
+            NoSuchEntryError: the entry lies before the remaining fragments.
         """
         if entry_id < self.first_available:
             raise NoSuchEntryError(
@@ -214,27 +221,27 @@ class LedgerMetadata:
         return self.fragments[bisect_right(self.fragments, entry_id, key=_FIRST) - 1]
 
     def members_of(self, entry_id: int) -> tuple[Member, ...]:
-        """The write set of ``entry_id`` as members, in write order."""
+        """Return the members of the write set of ``entry_id``, in write order."""
         ensemble = self.fragment_of(entry_id).ensemble
         return tuple(ensemble[index] for index in self.quorum.write_set(entry_id))
 
     def is_writable_by(self, *, term: int, token: str) -> bool:
-        """Whether a writer of ``term`` with ``token`` is still the one writer (R2, R4)."""
+        """Whether the writer of ``term`` with ``token`` is still the ledger's writer (R2, R4)."""
         is_open_to_it = (self.state, self.term, self.token) == (LedgerState.OPEN, term, token)
         return is_open_to_it and self.laid_down is None
 
     @property
     def goes_on(self) -> bool:
-        """Whether whoever takes it over may go on in it (rule 7)."""
+        """Whether a new writer may continue this ledger after a takeover (rule 7)."""
         return self.last_fragment.owner > 0
 
     @property
     def has_room(self) -> bool:
-        """Whether one more fragment leaves its record short."""
+        """Whether the ledger may get one more fragment."""
         return len(self.fragments) < FRAGMENTS_MAX
 
     def names_only(self, members: Collection[Member]) -> bool:
-        """Whether all places are of these ``members``."""
+        """Whether all places belong to these ``members``."""
         return all(member in members for one in self.fragments for member in one.ensemble)
 
     # --- changing --------------------------------------------------------------------------
@@ -251,18 +258,18 @@ class LedgerMetadata:
     ) -> "LedgerMetadata":
         """Return this metadata with a new last fragment from ``first_entry_id`` on.
 
-        A change at the last fragment's own first entry replaces its members, otherwise a fragment
-        is appended (TLA+ ``UpdatedFragments``).
+        A change at the last fragment's own first entry replaces its members; any other change
+        appends a fragment (TLA+ ``UpdatedFragments``).
 
         Raises:
-            LedgerClosedError, LedgerFencedError: it is not this writer's any more.
+            LedgerClosedError, LedgerFencedError: this writer no longer owns the ledger.
             InvalidRequestError: the entry lies before the last fragment.
         """
         self._require_writer(term=term, token=token)
         if first_entry_id < self.last_fragment.first_entry_id:
             raise self.refused(f"only the last fragment may change, not {first_entry_id}")
         kept = tuple(f for f in self.fragments if f.first_entry_id < first_entry_id)
-        # The members that stay have what they took for the fragment before, and no more.
+        # Members that stay keep their permission and headers from the previous fragment.
         has_headers = self.last_fragment.has_headers
         confirmed = last_add_confirmed if last_add_confirmed >= first_entry_id else -1
         began = (beginning if self.goes_on else None) or self._beginning_at(first_entry_id)
@@ -271,7 +278,8 @@ class LedgerMetadata:
         return replace(self, fragments=(*kept, fragment))
 
     def _beginning_at(self, first_entry_id: int) -> Beginning | None:
-        """What the last fragment says, for the one that takes its place there."""
+        """Return the last fragment's beginning if a new fragment replaces the last fragment there.
+        """
         last = self.last_fragment
         return last.beginning if last.first_entry_id == first_entry_id else None
 
@@ -279,7 +287,7 @@ class LedgerMetadata:
         """Return this metadata once each member has begun the journal of its writer.
 
         Raises:
-            LedgerClosedError, LedgerFencedError: it is not this writer's any more.
+            LedgerClosedError, LedgerFencedError: this writer no longer owns the ledger.
         """
         self._require_writer(term=term, token=token)
         headed = replace(self.last_fragment, has_headers=True)
@@ -288,11 +296,11 @@ class LedgerMetadata:
     def in_recovery(self, token: str) -> "LedgerMetadata":
         """Return this metadata taken over for recovery by ``token``, in the next term.
 
-        From then on no writer and no earlier recovery can change it, its ensemble either (H25;
-        BookKeeper's protocol, "Recovery"; TLA+ ``RecoveryMetadata``).
+        From then on no writer and no earlier recovery can change the metadata, including its
+        ensemble (H25; BookKeeper's protocol, "Recovery"; TLA+ ``RecoveryMetadata``).
 
         Raises:
-            LedgerClosedError: there is nothing to recover.
+            LedgerClosedError: a closed ledger needs no recovery.
         """
         if self.state is LedgerState.CLOSED:
             raise self._closed()
@@ -305,15 +313,15 @@ class LedgerMetadata:
     def with_recovered_ensemble(
         self, first_entry_id: int, ensemble: tuple[Member, ...]
     ) -> "LedgerMetadata":
-        """Return this metadata with the ensemble that a recovery wrote its tail back to.
+        """Return this metadata with the ensemble to which a recovery copied the tail.
 
-        Only for the closing CAS: stored any earlier, a recovery that dies would leave the next one
-        looking for entries where they never were (RB-04).
+        Use the result only for the closing CAS. If a recovery stored the ensemble earlier and died,
+        the next recovery would look for entries in the wrong places (RB-04).
         """
         kept = tuple(f for f in self.fragments if f.first_entry_id < first_entry_id)
         if self.state is not LedgerState.IN_RECOVERY or len(kept) < len(self.fragments) - 1:
             raise self.refused("only a recovery may replace its last fragment")
-        owner = self.last_fragment.owner  # that it keeps, where it says so
+        owner = self.last_fragment.owner  # 0 unless the ledger continues in later terms
         began = self._beginning_at(first_entry_id)
         fragment = Fragment(first_entry_id, self.term, ensemble, owner=owner, beginning=began)
         return replace(self, fragments=(*kept, fragment))
@@ -336,9 +344,8 @@ class LedgerMetadata:
 
         Raises:
             LedgerClosedError: already closed, at a different last entry or length (RB-19).
-            LedgerFencedError: somebody else is recovering the ledger.
-            InvalidRequestError: the end would cut off entries before the last fragment, which
-                were acknowledged when it was made.
+            LedgerFencedError: another client took the ledger over.
+            InvalidRequestError: the end would cut off acknowledged entries.
 
         Invariant: a ledger is closed at most once (TLA+ NoDivergenceBetweenClientAndMetaData).
         """
@@ -365,7 +372,9 @@ class LedgerMetadata:
         )
 
     def deleting(self) -> "LedgerMetadata":
-        """Return this metadata as a tombstone; data goes later, ids are never reused (R11, R13)."""
+        """Return this metadata as a tombstone; data is removed later, ids are never reused (R11,
+        R13).
+        """
         return replace(self, state=self._moved_to(LedgerState.DELETING), laid_down=None)
 
     def _moved_to(self, state: LedgerState) -> LedgerState:
@@ -388,7 +397,7 @@ class LedgerMetadata:
         )
 
     def fenced(self, term: int = 0, hint: str = "") -> LedgerFencedError:
-        """What to raise for who acts in ``term``, and may not any more."""
+        """Return the error for a client of ``term`` that may no longer act."""
         line = f"ledger {self.ledger_id} was taken over by another client "
         line += f"({self.state.value}, term {self.term})"
         return LedgerFencedError.by(line, hint=hint, term=term, newer_term=self.term)

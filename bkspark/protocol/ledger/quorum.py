@@ -1,18 +1,17 @@
-"""Who holds an entry, and how many answers are enough.
+"""Which bookies hold an entry, and how many answers are enough.
 
-Rule 1. Entry ``e`` belongs on the Qw members that follow index ``e mod E``, wrapping
-(BookKeeper's protocol, "Write quorums"). With Qw = E there is one such set,
-otherwise there are E of them.
+Rule 1. Entry ``e`` belongs on the Qw members that follow index ``e mod E``, wrapping (BookKeeper's
+protocol, "Write quorums"). With Qw = E there is a single write set, otherwise there are E.
 
-Rule 2. An entry is acknowledged on any Qa members *of its own write set*: acks from elsewhere in
-the ensemble count for nothing ("Ack quorums"; any Qa of E loses entries, H7).
+Rule 2. An entry is acknowledged on any Qa members *of its own write set*; acks from elsewhere in
+the ensemble do not count ("Ack quorums"; counting any Qa of E loses entries, H7).
 
-Rule 3. A set of silent members is harmless while no write set has Qa members among them, which is
-the same as (Qw - Qa) + 1 answers from every write set ("Recovery"; RB-37).
+Rule 3. A set of silent members is harmless while no write set has Qa members among them.
+Equivalently, (Qw - Qa) + 1 members of every write set have answered ("Recovery"; RB-37).
 
-Rule 4. Where fewer bookies than E can be used, a ledger may be made with fewer, down to Qa. Qa
-stays as it is wanted, so an acknowledged entry survives as many losses as in a ledger of full size.
-Qw stays too where there are so many bookies; else E and Qw are the number of bookies.
+Rule 4. If fewer than E bookies can be used, a ledger may be made on fewer, down to Qa. Qa stays as
+wanted, so an acknowledged entry survives as many losses as in a ledger of full size. Qw stays too
+if there are at least Qw bookies; otherwise E and Qw are the number of bookies.
 """
 
 from collections.abc import Collection
@@ -21,7 +20,7 @@ from dataclasses import dataclass
 from bkspark.errors import InvalidRequestError
 
 ENSEMBLE_SIZE_MAX = 256
-"""Far above any sensible ensemble; bounds what a hostile metadata record can ask for."""
+"""Far above any sensible ensemble; bounds the size requested by a hostile metadata record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class Quorum:
     """Ensemble size E >= write quorum Qw >= ack quorum Qa >= 1.
 
     Raises:
-        InvalidRequestError: the three sizes are not in that order.
+        InvalidRequestError: the three sizes are not in this order.
     """
 
     ensemble_size: int
@@ -46,7 +45,7 @@ class Quorum:
             )
 
     def write_set(self, entry_id: int) -> tuple[int, ...]:
-        """Ensemble indexes that hold ``entry_id``, in write order."""
+        """Return the ensemble indexes that hold ``entry_id``, in write order."""
         size = self.ensemble_size
         return tuple((entry_id + k) % size for k in range(self.write_quorum_size))
 
@@ -56,7 +55,8 @@ class Quorum:
         return 1 if self.write_quorum_size == self.ensemble_size else self.ensemble_size
 
     def write_sets(self) -> tuple[tuple[int, ...], ...]:
-        """Every distinct write set; the one at position ``s`` starts at index ``s``."""
+        """Return every distinct write set; position ``s`` holds the write set from index ``s`` on.
+        """
         return tuple(self.write_set(stripe) for stripe in range(self.stripe_count))
 
     @property
@@ -65,10 +65,10 @@ class Quorum:
         return self.ack_quorum_size - 1
 
     def on_fewer(self, bookie_count: int) -> "Quorum":
-        """The sizes of a ledger that is made on ``bookie_count`` bookies at most (rule 4).
+        """Return the sizes of a ledger made on at most ``bookie_count`` bookies (rule 4).
 
         Raises:
-            InvalidRequestError: that are fewer than Qa.
+            InvalidRequestError: ``bookie_count`` is less than Qa.
         """
         size = min(bookie_count, self.ensemble_size)
         return Quorum(size, min(size, self.write_quorum_size), self.ack_quorum_size)
@@ -80,14 +80,14 @@ class Quorum:
     def is_ack_quorum_of_all(self, acked: Collection[int]) -> bool:
         """Whether *every* write set has Qa members in ``acked``.
 
-        The rule for a record that names entry logs: its rows may lie on any window, so every
-        window must be able to prove that the record exists (H7, the rotation sub-trap).
+        This is the rule for a record that names entry logs: its rows may lie on any window, so
+        every window must be able to prove that the record exists (H7, the rotation sub-trap).
         """
         return all(self.is_ack_quorum(write_set, acked) for write_set in self.write_sets())
 
     @property
     def full(self) -> "Quorum":
-        """The same where nothing less than all of a write set is enough."""
+        """The same sizes with Qa = Qw: only all members of a write set are enough."""
         return Quorum(self.ensemble_size, self.write_quorum_size, self.write_quorum_size)
 
     def is_absent(self, write_set: Collection[int], absences: Collection[int]) -> bool:
@@ -97,4 +97,4 @@ class Quorum:
 
 
 DEFAULT_QUORUM = Quorum(3, 3, 2)
-"""What is taken where a user names no sizes."""
+"""The sizes used when a user names none."""

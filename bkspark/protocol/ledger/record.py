@@ -1,27 +1,26 @@
-"""What commits entries: the add record, and the entry logs it names.
+"""The add record, which commits entries, and the entry logs named by add records.
 
 Rule 1. An add record commits the entries ``[first, last]`` as one atomic group: all or none.
 
-Rule 2. A file that no add record names does not exist for any reader, whatever is in it. Task
-attempts therefore may write what they like; only the attempts named here count (RB-34b, H28,
-H29).
+Rule 2. Readers ignore a file unless an add record names the file, whatever the file contains. Task
+attempts may therefore write any files; only the attempts named here count (RB-34b, H28, H29).
 
-Rule 3. The stripe of an attempt is cut at the attempt's own row offset, because ids are not known
-yet while a task runs. Row ``k`` of stripe ``s`` is entry ``first + s + k * stripe_count``, and lies
-on the Qw members from ensemble index ``s`` on: the *rotation*. Looking a record up never involves
-the rotation; finding its rows does (H7).
+Rule 3. An attempt cuts its stripes at its own row offset, because entry ids are unknown while a
+task runs. Row ``k`` of stripe ``s`` is entry ``first + s + k * stripe_count``, stored on the Qw
+members from ensemble index ``s`` on: the *rotation*. Finding a record never involves the rotation;
+finding the record's rows does (H7).
 
-Rule 4. A *confirmation* commits nothing: it only says a last-add-confirmed, so that readers see the
-last entry of a writer that is idle (explicit LAC, RB-12). It is written when every
-entry sent before it is acknowledged, is no group, and counts for nothing but its LAC and what its
-writer knew up to there: length and transactions.
+Rule 4. A *confirmation* commits nothing. A confirmation states a last-add-confirmed, so that
+readers see the last entry of an idle writer (explicit LAC, RB-12). The writer writes a confirmation
+after every earlier entry is acknowledged. A confirmation is no group. Only its LAC, length and
+transactions count.
 
-Rule 5. Every record says what its writer knew each member to have (R14): so a member that lacks it
-is known to have lost it, whoever finds the record, wherever (see ``evidence``).
+Rule 5. Every record states how much the writer knew to be stored on each member (R14). If a member
+lacks such data, the member has lost data, wherever the record is found (see ``evidence``).
 
-Rule 6. A *header* is a confirmation that nothing is confirmed: it is true of every ledger at every
-time, so it says nothing. What tells is that it is there: a journal that was begun has a first
-record before anything is acknowledged that rests on it (R18).
+Rule 6. A *header* is a confirmation of nothing: its content is true of every ledger at every time.
+Its presence is the information: a journal has a first record before any acknowledgement rests on
+the journal (R18).
 """
 
 from collections.abc import Mapping
@@ -40,13 +39,13 @@ class EntryLog:
     """One immutable file: the rows of one stripe of one task attempt.
 
     Attributes:
-        attempt_id: random id of the task attempt that wrote it, 32 hex digits.
+        attempt_id: random id of the task attempt, 32 hex digits.
         stripe: 0 <= stripe < stripe_count.
         row_count: rows in the file, >= 1.
         length_bytes: size of the file.
         index_offset: where the block index begins, in bytes.
-        digest: hex digest of everything but the blocks; the index holds a digest of each block,
-            so together they cover every byte of the file.
+        digest: hex digest of the file without its blocks. The index holds a digest of each block,
+            so the digests together cover every byte of the file.
     """
 
     attempt_id: str
@@ -59,7 +58,7 @@ class EntryLog:
 
 @dataclass(frozen=True, slots=True)
 class AttemptLogs:
-    """The entry logs of one committed task attempt, which hold a dense run of entries.
+    """The entry logs of one committed task attempt, holding a dense run of entries.
 
     Attributes:
         first_entry_id: id of the attempt's first row.
@@ -73,11 +72,11 @@ class AttemptLogs:
 
 @dataclass(frozen=True, slots=True)
 class InlinePart:
-    """The rows of one stripe of a small add, stored in the journal right behind the record.
+    """The rows of one stripe of a small add, stored in the journal directly after the record.
 
     Attributes:
-        stripe: of its rows: entry id mod stripe_count.
-        length_bytes: of the Arrow message that holds them, in entry order.
+        stripe: the stripe of the rows: entry id mod stripe_count.
+        length_bytes: size of the Arrow message with the rows, in entry order.
         digest: hex digest of the message.
     """
 
@@ -87,11 +86,14 @@ class InlinePart:
 
 
 Rows: TypeAlias = tuple[AttemptLogs, ...] | tuple[InlinePart, ...]
-"""What an add record says of its rows: which attempts hold them, or what lies behind it."""
+"""Where the rows of an add record are: in the entry logs of attempts, or in inline parts that
+follow the record.
+"""
 
 Piece = tuple[str, int]
-"""What a bookie has as a whole or not at all of a record's rows: an entry log, by the id of its
-attempt and its stripe, or an inline part, by an empty text and its stripe."""
+"""A unit of a record's rows, which a bookie has whole or not at all: an entry log (attempt id and
+stripe), or an inline part (empty text and stripe).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class Transaction:
     """An application's own version number of a write, as in Delta's ``txnAppId``.
 
     Raises:
-        InvalidRequestError: no record could say it.
+        InvalidRequestError: a record cannot store the values.
     """
 
     app_id: str
@@ -126,14 +128,14 @@ class AddRecord:
     """Commits entries ``[first_entry_id, last_entry_id]`` of a ledger; the same on every bookie.
 
     Attributes:
-        last_entry_id: first_entry_id - 1 in a confirmation, which is its LAC.
-        last_add_confirmed: LAC of the writer when it wrote this, always < first_entry_id.
+        last_entry_id: in a confirmation first_entry_id - 1, which is the confirmation's LAC.
+        last_add_confirmed: LAC of the writer when the record was written, always < first_entry_id.
         length_bytes: payload bytes of the ledger up to ``last_entry_id``.
-        fragment_first_entry_id: the fragment it was written in.
-        transactions: last version of each application among the ledger's records up to this one.
-        rows: where they are: ``attempts`` or ``parts``; neither in a confirmation.
-        stored: by ensemble index, where the newest record begins that the member was known to have
-            stored; -1 where none was. Empty in a record of an older version.
+        fragment_first_entry_id: first entry of the fragment in which the record was written.
+        transactions: last version of each application, over the ledger's records up to this record.
+        rows: where the rows are: ``attempts`` or ``parts``; empty in a confirmation.
+        stored: by ensemble index, the first entry of the newest record known to be stored on the
+            member, or -1. Empty in a record of an older version.
     """
 
     ledger_id: int
@@ -157,8 +159,10 @@ class AddRecord:
 
     @property
     def parts(self) -> tuple[InlinePart, ...]:
-        """In place of attempts: the rows themselves, by stripe. All parts are named everywhere,
-        but a bookie has only those whose write set it is in.
+        """The inline rows by stripe, in place of attempts.
+
+        Every copy of the record names all parts. A bookie stores a part only if the bookie is in
+        the part's write set.
         """
         rows = self.rows
         return rows if rows and type(rows[0]) is InlinePart else ()
@@ -169,11 +173,12 @@ class AddRecord:
 
     @property
     def last_add_fully_replicated(self) -> int:
-        """An entry up to which each member is known to have all that it is to have, -1 without one.
+        """An entry up to which each member is known to have all its copies; -1 if unknown.
 
-        A member stores in order, so what it has of it begins before its newest record. True of the
-        last fragment, where the ledger guarantees its write quorum: its members have all behind
-        its first entry, or are not said to have anything.
+        A member stores records in order, so all its copies before its newest record are stored. The
+        value holds in the last fragment of a ledger that guarantees its write quorum. There each
+        member has all entries from the fragment's first entry on, or ``stored`` says -1 of the
+        member.
         """
         if not self.stored:
             return INVALID_ENTRY_ID
@@ -181,27 +186,27 @@ class AddRecord:
 
     @property
     def is_confirmation(self) -> bool:
-        """Whether it commits no entries and only says a LAC."""
+        """Whether the record only states a LAC and commits no entries."""
         return self.last_entry_id < self.first_entry_id
 
     @property
     def is_header(self) -> bool:
-        """Whether it says nothing, not even a LAC (rule 6)."""
+        """Whether the record states nothing, not even a LAC (rule 6)."""
         return self.last_entry_id == INVALID_ENTRY_ID
 
     @property
     def entry_logs(self) -> tuple[EntryLog, ...]:
-        """All that it names."""
+        """All entry logs named by the record."""
         return tuple(log for attempt in self.attempts for log in attempt.entry_logs)
 
     @property
     def pieces(self) -> frozenset[Piece]:
-        """All that its rows lie in."""
+        """All pieces that contain the record's rows."""
         inline = (("", part.stripe) for part in self.parts)
         return frozenset([*inline, *((log.attempt_id, log.stripe) for log in self.entry_logs)])
 
     def parts_of(self, ensemble_index: int) -> tuple[InlinePart, ...]:
-        """The parts that the bookie at ``ensemble_index`` stores, in stripe order."""
+        """Return the parts stored by the bookie at ``ensemble_index``, in stripe order."""
         if self.quorum.stripe_count == 1:
             return self.parts
         return tuple(
@@ -209,7 +214,7 @@ class AddRecord:
         )
 
     def write_sets(self) -> tuple[tuple[int, ...], ...]:
-        """The write sets each of which needs Qa counted copies; a confirmation goes to all."""
+        """Return the write sets that each need Qa counted copies; a confirmation goes to all."""
         if self.attempts or self.is_confirmation:
             return self.quorum.write_sets()
         return tuple(self.quorum.write_set(part.stripe) for part in self.parts)
@@ -227,10 +232,11 @@ def confirmation(
     transactions: Mapping[str, int] = MappingProxyType({}),
     stored: tuple[int, ...] = (),
 ) -> AddRecord:
-    """The record that says ``last_add_confirmed`` (>= -1) and commits nothing (rule 4).
+    """Make the record that states ``last_add_confirmed`` (>= -1) and commits nothing (rule 4).
 
     Args:
-        length_bytes: as in the add record that ends at ``last_add_confirmed``; so transactions.
+        length_bytes: as in the add record that ends at ``last_add_confirmed``; likewise
+            transactions.
         stored: as in an add record.
     """
     return AddRecord(
@@ -249,7 +255,7 @@ def confirmation(
 
 
 def header(*, ledger_id: int, term: int, token: str, quorum: Quorum) -> AddRecord:
-    """The record that a writer's journal begins with (rule 6)."""
+    """Make the first record of a writer's journal (rule 6)."""
     return confirmation(
         ledger_id=ledger_id,
         term=term,
@@ -261,14 +267,14 @@ def header(*, ledger_id: int, term: int, token: str, quorum: Quorum) -> AddRecor
 
 
 def later(one: AddRecord | None, other: AddRecord | None) -> AddRecord | None:
-    """The record that ends later, if there is any."""
+    """Return the record with the later end, or None without any record."""
     if one is None or other is None:
         return one or other
     return other if other.last_entry_id > one.last_entry_id else one
 
 
 def stripes_of_range(first_entry_id: int, last_entry_id: int, stripe_count: int) -> list[int]:
-    """Stripes that the entries ``[first, last]`` fall on, ascending."""
+    """Return the stripes of the entries ``[first, last]``, ascending."""
     if stripe_count == 1:
         return [0]
     count = min(last_entry_id - first_entry_id + 1, stripe_count)
@@ -276,10 +282,10 @@ def stripes_of_range(first_entry_id: int, last_entry_id: int, stripe_count: int)
 
 
 def first_entry_of(attempt: AttemptLogs, entry_log: EntryLog) -> int:
-    """Entry id of the first row of ``entry_log``."""
+    """Return the entry id of the first row of ``entry_log``."""
     return attempt.first_entry_id + entry_log.stripe
 
 
 def stripe_row_count(row_count: int, stripe: int, stripe_count: int) -> int:
-    """Rows of an attempt's ``row_count`` that fall on ``stripe``."""
+    """Return how many of an attempt's ``row_count`` rows fall on ``stripe``."""
     return (row_count - stripe + stripe_count - 1) // stripe_count

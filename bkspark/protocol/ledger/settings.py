@@ -1,4 +1,4 @@
-"""What a ledger is made with, beside its quorum."""
+"""The settings of a new ledger besides its quorum."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ class DigestSpec:
 
     Attributes:
         digest_type: "CRC32C" (accidents) or "MAC" (HMAC-SHA256, forgery too).
-        salt: hex, with the password it gives the key; empty for CRC32C.
+        salt: hex; the key is made from the password and the salt. Empty for CRC32C.
         check: hex, shows whether a password is the right one; empty for CRC32C.
     """
 
@@ -24,11 +24,11 @@ class DigestSpec:
 
 @dataclass(frozen=True, slots=True)
 class MadeSmaller:
-    """A ledger that was made on fewer bookies than were wanted ("quorum", rule 4).
+    """The sizes of a ledger made on fewer bookies than wanted ("quorum", rule 4).
 
     Attributes:
-        made: the sizes that it was made with; its records name these for ever.
-        wanted: the sizes that it was to have.
+        made: the sizes when made; the ledger's records name these for ever.
+        wanted: the sizes wanted then.
     """
 
     made: Quorum
@@ -42,8 +42,9 @@ class MadeSmaller:
     def may_be(self, now: Quorum, *, is_closed: bool) -> bool:
         """Whether the ledger may have the sizes ``now``.
 
-        It has those that it was made with. A closed one may have got further members, up to the
-        write quorum wanted. A striped one has none: its write quorum is the one wanted.
+        A ledger keeps the sizes it was made with, except after its close. A closed ledger may have
+        got further members, up to the wanted write quorum. A striped ledger never gets any: its
+        write quorum is already the wanted one.
         """
         made, size = self.made, now.ensemble_size
         if now == made:
@@ -55,15 +56,15 @@ class MadeSmaller:
 
 @dataclass(frozen=True, slots=True)
 class LedgerSettings:
-    """What a ledger was made with: it never changes.
+    """The settings a ledger was made with; they never change.
 
     Attributes:
         schema: Arrow schema of the entries as an IPC schema message; opaque here.
-        custom_metadata: what its maker notes of it.
-        created_ms: when that was, for people.
-        guarantees_write_quorum: whether each entry of it is to have Qw copies ("metadata", rule 6).
-        smaller: its sizes, if it was made on fewer bookies than were wanted; else None.
-        is_strict: whether its maker refused that.
+        custom_metadata: notes of the application that made the ledger.
+        created_ms: when the ledger was made, for display only.
+        guarantees_write_quorum: whether each entry is to have Qw copies ("metadata", rule 6).
+        smaller: the sizes, if the ledger was made on fewer bookies than wanted; else None.
+        is_strict: whether the application refused fewer bookies.
     """
 
     schema: bytes = b""

@@ -1,4 +1,4 @@
-"""Where a writer begins that is not the first one of its ledger."""
+"""Where a writer begins that is not the first writer of its ledger."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a ledger stands that its next writer goes on in: nothing up to there is undecided.
+    """Where the next writer continues a ledger: no entry up to there is undecided.
 
     Attributes:
         last_entry_id: the last entry, which is acknowledged; -1 if there is none.
         length_bytes: sum of the payload bytes up to there.
-        record_count: add records up to there, as far as whoever says it knows.
-        transactions: last committed version per application among them.
+        record_count: add records up to there, as far as the source of this value knows.
+        transactions: last committed version per application among those records.
     """
 
     last_entry_id: int = -1
@@ -22,4 +22,4 @@ class Standing:
 
 
 FIRST = Standing()
-"""Of a ledger's first writer."""
+"""The standing of a ledger's first writer."""

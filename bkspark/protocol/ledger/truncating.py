@@ -1,18 +1,20 @@
-"""Letting go of the beginning of a ledger that goes on in later terms, fragment by fragment.
+"""Truncation of the beginning of a ledger that continues in later terms, fragment by fragment.
 
-Rule 1. Leading fragments go by one compare-and-set of anybody's, for ever: the ledger begins with
-the first that is left, and says so. What lies in front is nobody's (``ownership``): no reader,
-recovery, audit or repair knows of it, and who asks for it is told that it was truncated. Whoever
-has older metadata may find it still, or finds it gone and looks at the metadata anew.
+Rule 1. Any client removes leading fragments for ever by one compare-and-set: the metadata then
+begins with the first remaining fragment. No term owns earlier entries (``ownership``). Readers,
+recoveries, audits and repairs ignore earlier entries, and a request for such an entry fails with an
+error that names the truncation. A client with older metadata may still find the entries; if not,
+the client reads the metadata again.
 
-Rule 2. It changes nothing for a writer, or a recovery: neither the term nor the last fragment.
+Rule 2. Truncation changes neither the term nor the last fragment, so writers and recoveries do not
+notice.
 
-Rule 3. The last fragment with entries stays, which is one of the last two while the ledger is not
-closed: its last record alone says the ledger's length and transactions.
+Rule 3. The last fragment with entries stays, because only its last record states the ledger's
+length and transactions. While the ledger is not closed, this is one of the last two fragments.
 
-Rule 4. A journal may be removed when its term is older than all that own an entry still: every
-record in it is of its term or an older one, also where a recovery has put copies. So what one long
-term has written stays as long as any of it does.
+Rule 4. A journal may be removed when its term is older than all terms that still own an entry.
+Every record in a journal is of the journal's term or of an older term, including copies made by
+recoveries. So the journals of a long term stay as long as any of its entries stays.
 """
 
 from dataclasses import replace
@@ -21,10 +23,10 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 
 
 def without_front(ledger: LedgerMetadata, entry_id: int) -> LedgerMetadata:
-    """``ledger`` without fragments that end in front of ``entry_id``; never gives any back.
+    """Return ``ledger`` without the fragments that end before ``entry_id``; never restores any.
 
     Raises:
-        InvalidRequestError: it does not go on in later terms.
+        InvalidRequestError: the ledger does not continue in later terms.
     """
     if not ledger.goes_on:
         raise ledger.refused("only one that goes on in later terms is truncated at its beginning")
@@ -38,5 +40,6 @@ def without_front(ledger: LedgerMetadata, entry_id: int) -> LedgerMetadata:
 
 
 def oldest_owner(ledger: LedgerMetadata) -> int:
-    """Journals of terms in front of this one may be removed (rule 4)."""
+    """Return the oldest term that owns an entry; journals of earlier terms may be removed (rule 4).
+    """
     return ledger.fragments[0].owner if ledger.first_available else 0
