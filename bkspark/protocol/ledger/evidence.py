@@ -1,7 +1,7 @@
 """Evidence in records of data that bookies had: a bookie that lacks such data lost it (R14, H20).
 
 Rule 1. A record states for each member the newest record that the member was known to have (see
-``adding``, rule 6). The named record was durable in the writer's own journal, which only grows. So
+``adding``, rule 7). The named record was durable in the writer's own journal, which only grows. So
 a member with a shorter journal has lost the rest, and its absences prove nothing.
 
 Rule 2. Only the writer's own journal is evidence. Copies made by a recovery lie in the recovery's

@@ -61,9 +61,7 @@ _FIRST = attrgetter("first_entry_id")
 
 
 FRAGMENTS_MAX = 256
-"""Takeovers stop continuing a ledger with so many fragments, because each takeover rewrites the
-record.
-"""
+"""No takeover continues a longer ledger: each takeover rewrites the whole record."""
 
 
 class LedgerState(Enum):
@@ -101,14 +99,12 @@ class Fragment:
         first_entry_id: first entry of the fragment, >= 0.
         term: the term in which the metadata got this ensemble.
         ensemble: E distinct members, in stripe order.
-        token: token of the writer whose permission each member took before the metadata named the
-            member. Empty in metadata of older versions, and if no writer ever writes to the
-            fragment.
+        token: token of the writer whose permission each member took before being named. Empty in
+            metadata of older versions, and if no writer ever writes to the fragment.
         confirmed: the last acknowledged entry of the fragment when the metadata named the ensemble
             (rule 6), or when the ledger was laid down (rule 5); -1 without such entries.
-        has_headers: whether each member began the writer's journal with a header before the
-            metadata named the member. False in metadata of older versions, and if another process
-            writes.
+        has_headers: whether each member began the writer's journal with a header before being
+            named. False in metadata of older versions, and if another process writes.
         owner: the term whose records count, in a ledger that continues in later terms; else 0.
         beginning: when and where a later fragment of such a ledger began; None if unknown.
     """
@@ -278,8 +274,7 @@ class LedgerMetadata:
         return replace(self, fragments=(*kept, fragment))
 
     def _beginning_at(self, first_entry_id: int) -> Beginning | None:
-        """Return the last fragment's beginning if a new fragment replaces the last fragment there.
-        """
+        """Return the last fragment's beginning if a new fragment replaces that fragment."""
         last = self.last_fragment
         return last.beginning if last.first_entry_id == first_entry_id else None
 
@@ -315,8 +310,8 @@ class LedgerMetadata:
     ) -> "LedgerMetadata":
         """Return this metadata with the ensemble to which a recovery copied the tail.
 
-        Use the result only for the closing CAS. If a recovery stored the ensemble earlier and died,
-        the next recovery would look for entries in the wrong places (RB-04).
+        For the closing CAS only: if a recovery stored the ensemble earlier and died, the next
+        recovery would look for entries in the wrong places (RB-04).
         """
         kept = tuple(f for f in self.fragments if f.first_entry_id < first_entry_id)
         if self.state is not LedgerState.IN_RECOVERY or len(kept) < len(self.fragments) - 1:

@@ -55,8 +55,7 @@ class Quorum:
         return 1 if self.write_quorum_size == self.ensemble_size else self.ensemble_size
 
     def write_sets(self) -> tuple[tuple[int, ...], ...]:
-        """Return every distinct write set; position ``s`` holds the write set from index ``s`` on.
-        """
+        """Return every distinct write set; the one at position ``s`` starts at index ``s``."""
         return tuple(self.write_set(stripe) for stripe in range(self.stripe_count))
 
     @property

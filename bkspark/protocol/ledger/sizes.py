@@ -27,8 +27,7 @@ def of_records(ledger: LedgerMetadata) -> Quorum:
 
 
 def is_short(ledger: LedgerMetadata) -> bool:
-    """Whether entries of ``ledger`` have fewer copies than wanted; a closed empty ledger has none.
-    """
+    """Whether entries of ``ledger`` have fewer copies than wanted; False without entries."""
     is_empty = ledger.last_entry_id == INVALID_ENTRY_ID
     copies = ledger.quorum.write_quorum_size
     return copies < wanted(ledger).write_quorum_size and not is_empty

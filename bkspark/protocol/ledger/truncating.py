@@ -40,6 +40,5 @@ def without_front(ledger: LedgerMetadata, entry_id: int) -> LedgerMetadata:
 
 
 def oldest_owner(ledger: LedgerMetadata) -> int:
-    """Return the oldest term that owns an entry; journals of earlier terms may be removed (rule 4).
-    """
+    """Return the oldest term that owns an entry; journals before may be removed (rule 4)."""
     return ledger.fragments[0].owner if ledger.first_available else 0

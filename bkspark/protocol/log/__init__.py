@@ -1,4 +1,4 @@
-"""Logs: ledgers in a row, their batches, streams, cursors and retention.
+"""Logs: lists of ledgers, with batches, streams, cursors and retention.
 
-Read ``record`` (what a log's record says and how it may change) and ``contents`` first.
+Read ``record`` (a log's record and its changes) and ``contents`` first.
 """

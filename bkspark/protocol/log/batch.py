@@ -1,15 +1,15 @@
-"""What a DataFrame write commits: which attempts, with which ids, on which ensemble.
+"""The content of a DataFrame write's commit: attempts, ids and ensemble.
 
-Rule 1. Exactly one attempt of every partition counts: the one Spark reports. Ids are dense and
-follow partition order.
+Rule 1. Exactly one attempt of every partition counts: the attempt reported by Spark. Ids are dense
+and follow partition order.
 
 Rule 2. A copy outside the committed ensemble counts zero. Tasks may have used different spares for
-one position; the ensemble settles on one of them, and gets the copies that it lacks (R10, H13).
+one position; the ensemble settles on a single spare, which then gets its missing copies (R10, H13).
 
-Rule 3. Every entry log has a copy on each member of its own window that lives before the record
-that names it is written (R1); ``writing`` sees to it, and to the members.
+Rule 3. Before a record is written, every entry log named by the record has a copy on each live
+member of the log's own window (R1). ``writing`` ensures the copies, and chooses the members.
 
-Rule 4. An attempt whose logs are not exactly the stripes of its rows is refused: ids without rows
+Rule 4. An attempt is refused unless its logs are exactly the stripes of its rows: ids without rows
 would be a gap.
 """
 
@@ -25,7 +25,7 @@ from bkspark.protocol.ledger.record import AttemptLogs, EntryLog, stripe_row_cou
 
 @dataclass(frozen=True, slots=True)
 class WrittenLog:
-    """An entry log and the ids of the bookies on which it is complete and durable."""
+    """An entry log and the ids of the bookies with a complete, durable copy."""
 
     entry_log: EntryLog
     bookie_ids: tuple[str, ...]
@@ -33,11 +33,11 @@ class WrittenLog:
 
 @dataclass(frozen=True, slots=True)
 class AttemptReport:
-    """What one task attempt wrote.
+    """The result of one task attempt.
 
     Attributes:
-        length_bytes: payload bytes of its rows, one copy.
-        failures: bookies that failed it, each with the reason in one line.
+        length_bytes: payload bytes of its rows, counted once.
+        failures: bookies that failed during the attempt, each with the reason in one line.
     """
 
     partition_id: int
@@ -49,7 +49,7 @@ class AttemptReport:
 
 @dataclass(frozen=True, slots=True)
 class CommitPlan:
-    """The attempts with their ids, and where their entry logs were written."""
+    """The attempts with their ids, and the places of their entry logs."""
 
     attempts: tuple[AttemptLogs, ...]
     written: tuple[WrittenLog, ...]
@@ -63,8 +63,8 @@ def plan_commit(
     """Decide what to commit.
 
     Args:
-        reports: one per partition; None for a partition whose result never came.
-        first_entry_id: the id that the first row gets.
+        reports: one per partition; None for a partition without a result.
+        first_entry_id: the id of the first row.
 
     Raises:
         InvalidRequestError: a report is missing, doubled, or its logs do not hold its rows.
@@ -86,7 +86,7 @@ def plan_commit(
 
 
 class Holders:
-    """Which bookies have which entry logs of one commit; copies are added to it."""
+    """The bookies of each entry log of one commit; the caller adds copies."""
 
     def __init__(self, written: Sequence[WrittenLog], quorum: Quorum) -> None:
         self._on = {log.entry_log: list(log.bookie_ids) for log in written}
@@ -99,7 +99,11 @@ class Holders:
                     self._bytes[index, bookie_id] += log.length_bytes
 
     def ceding(self, ensemble: Sequence[Member], others: Iterable[Member]) -> tuple[int, ...]:
-        """Indexes of members that have fewer bytes of what belongs there than one of ``others``."""
+        """Return the indexes of members with fewer bytes of their place's data than some spare.
+
+        Args:
+            others: the bookies that may take a place.
+        """
         used, ceding = {member.bookie_id for member in ensemble}, list[int]()
         free = [other.bookie_id for other in others if other.bookie_id not in used]
         for index, member in enumerate(ensemble):
@@ -112,24 +116,25 @@ class Holders:
     def preferred(
         self, index: int, others: Iterable[Member], *, than: Member | None = None
     ) -> list[Member]:
-        """``others`` for the place at ``index``, those that have most of what belongs there first.
+        """Return ``others`` for the place at ``index``, sorted by bytes of the place's data, most
+        first.
 
         Args:
-            than: a member that stays if nobody has more.
+            than: a present member, kept unless another bookie has more bytes.
         """
         least = -1 if than is None else self._bytes[index, than.bookie_id]
         more = [other for other in others if self._bytes[index, other.bookie_id] > least]
         return sorted(more, key=lambda other: -self._bytes[index, other.bookie_id])
 
     def missing(self, index: int, bookie_id: str) -> list[EntryLog]:
-        """Entry logs that belong to the place at ``index`` and are not on that bookie."""
+        """Return the entry logs of the place at ``index`` that are not on the bookie."""
         return [log for log, on in self._at[index] if bookie_id not in on]
 
     def sources(self, log: EntryLog, failed: Collection[str]) -> list[str]:
-        """Bookies to copy from.
+        """Return the bookies to copy from.
 
         Raises:
-            NotEnoughBookiesError: there is none.
+            NotEnoughBookiesError: no bookie has a good copy.
         """
         sources = [bookie_id for bookie_id in self._on[log] if bookie_id not in failed]
         if not sources:
@@ -140,7 +145,7 @@ class Holders:
         return sources
 
     def copied(self, log: EntryLog, bookie_id: str) -> None:
-        """A bookie has a copy now."""
+        """Note that the bookie has a copy now."""
         self._on[log].append(bookie_id)
 
 

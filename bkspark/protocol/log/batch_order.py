@@ -1,14 +1,15 @@
-"""Where a micro-batch stands among those of its query that are in a log.
+"""Compares a micro-batch with its query's committed micro-batches.
 
 Spark numbers the micro-batches of a query from 0 on and keeps the numbers in the checkpoint.
 
-Rule 1. Spark itself runs only the last batch of a checkpoint again. The number of a batch below the
-last committed one says that the checkpoint went back: it was restored from a backup, or copied. The
-batch may have other rows than the one that was committed under its number, so it is refused.
+Rule 1. Spark itself runs only the last batch of a checkpoint again. A batch number below the last
+committed number proves an old checkpoint: restored from a backup, or copied. The batch may have
+other rows than the committed batch of its number, so the batch is refused.
 
-Rule 2. The last committed batch may come again, after a crash between the commit and Spark's note
-of it. It is Spark's own retry if it has the same rows, in whatever order and partitions. Then
-nothing is written. With other rows it is refused: neither rows may be lost in silence.
+Rule 2. After a crash between the commit and Spark's note of the commit, Spark runs the last
+committed batch again. A batch with the same rows, in any order and partitions, is Spark's own
+retry, and nothing is written. A batch with other rows is refused, because neither set of rows may
+be lost silently.
 
 Rule 3. A batch without rows can lose none, and is not compared.
 """
@@ -17,7 +18,7 @@ from bkspark.errors import InvalidRequestError
 
 ON_REPEATED_BATCH = "onRepeatedBatch"
 COMPARE, SKIP = "compare", "skip"
-"""The option that says what to do with the last committed batch when it comes again."""
+"""Values of the option for a repeated last batch."""
 
 _NEW_CHECKPOINT = (
     "start the query with a new checkpoint, which makes it a new query, and with the "
@@ -26,10 +27,10 @@ _NEW_CHECKPOINT = (
 
 
 def is_repeated(query_id: str, batch_id: int, last_batch_id: int, log_name: str) -> bool:
-    """Whether the batch is the last committed one again; False if it is a new one.
+    """Whether the batch is the last committed batch again; False for a new batch.
 
     Raises:
-        InvalidRequestError: it comes before the last committed one (rule 1).
+        InvalidRequestError: the batch comes before the last committed batch (rule 1).
     """
     if batch_id < last_batch_id:
         raise InvalidRequestError(
@@ -42,7 +43,7 @@ def is_repeated(query_id: str, batch_id: int, last_batch_id: int, log_name: str)
 
 
 def other_rows(query_id: str, batch_id: int, log_name: str, what: str) -> InvalidRequestError:
-    """The refusal of the last committed batch that has come again with other rows (rule 2).
+    """Return the error for the last committed batch repeated with other rows (rule 2).
 
     Args:
         what: the difference.

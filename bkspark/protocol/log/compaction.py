@@ -1,22 +1,24 @@
-"""Small ledgers of a log become one large one: which, and how the log's record says so.
+"""Compaction: merges small ledgers of a log into a large ledger.
 
-Rule 1. A run is of closed ledgers that are neighbours in the log. One larger ledger takes their
-places by one compare-and-set, and only if exactly these still are there, with nothing between them:
-so whoever truncates, overwrites or compacts the same meanwhile has either come first, and the new
-ledger never joins, or finds it done.
+Rule 1. A run consists of closed ledgers that are neighbours in the log. One larger ledger takes
+their places by one compare-and-set, only if exactly these ledgers still are there without others
+between them. So if a concurrent truncation, overwrite or compaction came first, the new ledger
+never joins; if it comes later, the change is already made.
 
-Rule 2. The new ledger has as many entries as they had, and its entry ``n`` is the entry of offset
-``first_offset + n``. So offsets, and what is at each, stay as they are.
+Rule 2. The new ledger has as many entries as the run, and its entry ``n`` is the entry of offset
+``first_offset + n``. So every offset keeps its entry.
 
-Rule 3. The ledgers that are replaced are dropped for ever, and not noted to be deleted: whoever set
-out to read them goes on. A collection frees them when such readers had their time.
+Rule 3. The replaced ledgers are dropped for ever, and not noted for deletion: running reads may
+finish. A collection frees the ledgers after a time for such readers.
 
-Rule 4. The new place is as old as the youngest in it: retention by age lets nothing go too early.
-If that is not known of one, it is not known. Its payload is what theirs was, so retention by size
-counts what it counted. Versions stay: the place stands for all ledgers that have joined there.
+Rule 4. The new place is as old as the youngest ledger of the run, so retention by age deletes no
+entry too early. If a ledger's time is unknown, so is the new time. The payload is the sum over the
+run, so retention by size counts the same bytes. Versions stay: the place stands for all ledgers
+that joined there.
 
-Rule 5. A place on a page is replaced on a new page: those that name it are made anew too, one each
-level. Pages of which everything is replaced, but for the last, go. So the record gets no longer.
+Rule 5. A place on a page is replaced on a new page, and all pages above are made anew, one per
+level. A page that is replaced completely goes, unless the run ends there. So the record gets no
+longer.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,15 +42,15 @@ TARGET_BYTES = 64 * 2**20
 """Payload of a ledger that is large enough."""
 
 RUN_LENGTH_MAX = 1024
-"""Of ledgers: what is written in vain, if the compare-and-set is lost, is bounded by number too."""
+"""Ledgers of a run; bounds, with the target, the work lost if the compare-and-set fails."""
 
 MakePage: TypeAlias = Callable[[PageContents], Page]
-"""Makes a page durable, under a name that no page has ("paging", rule 2)."""
+"""Makes a page durable, under a unique name ("paging", rule 2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Neighbours that are to become one ledger: those with the offsets ``[begin, end)``."""
+    """Neighbouring ledgers to merge: those with the offsets ``[begin, end)``."""
 
     begin: int
     end: int
@@ -57,11 +59,11 @@ class Run:
 
 
 def runs_of(log: LogRecord, target_bytes: int = TARGET_BYTES) -> Iterator[Run]:
-    """Runs of the ledgers that are at most half as large as ``target_bytes``, in order.
+    """Yield runs of the ledgers at most half as large as ``target_bytes``, in order.
 
-    What comes of a run is more than half, unless it was all that there is between larger ones: so
-    a log that was compacted has no runs left, but for what was added since. The ledger in which a
-    truncated log begins is left alone. Reads the log's pages one after the other.
+    A merged run is larger than half the target, unless the run held all small ledgers between
+    larger ledgers. So a compacted log has no runs, except among ledgers added later. The ledger at
+    the beginning of a truncated log stays. Reads the log's pages in sequence.
     """
     begun: list[LoggedLedger] = []
     length = 0
@@ -78,7 +80,7 @@ def runs_of(log: LogRecord, target_bytes: int = TARGET_BYTES) -> Iterator[Run]:
 
 
 def _run(places: Sequence[LoggedLedger]) -> Iterator[Run]:
-    """One ledger alone is none."""
+    """Yield the run of ``places``; a single ledger makes no run."""
     if len(places) > 1:
         length = sum(place.length_bytes for place in places)
         yield Run(places[0].first_offset, places[-1].end_offset, len(places), length)
@@ -87,19 +89,19 @@ def _run(places: Sequence[LoggedLedger]) -> Iterator[Run]:
 def compacted(
     log: LogRecord, run: Sequence[LoggedLedger], ledger: LedgerMetadata, make_page: MakePage
 ) -> LogRecord:
-    """Return ``log`` with ``ledger`` in the places of those of ``run``, which are dropped.
+    """Return ``log`` with ``ledger`` in the places of ``run``, whose ledgers are dropped.
 
-    Does nothing to a log that has the ledger already.
+    If the log has the ledger already, the log stays unchanged.
 
     Args:
-        run: places as they were read from the log, one or more.
-        ledger: with their entries, in their order; read after this version of the log was.
+        run: places as read from the log, at least one.
+        ledger: has the entries of the run, in order; read after this version of the log.
 
     Raises:
-        MetadataVersionError: the log does not have exactly these in a row any more (rule 1).
+        MetadataVersionError: the log no longer has exactly these ledgers in sequence (rule 1).
         OutcomeUnknownError: the ledger was dropped.
-        InvalidRequestError: it is not CLOSED, has other settings than the log, or another number
-            of entries (rule 2).
+        InvalidRequestError: the ledger is not CLOSED, has other settings than the log, or another
+            number of entries (rule 2).
     """
     if log.lists(ledger.ledger_id):
         return log
@@ -143,7 +145,7 @@ def _require_same(log: LogRecord, ledger: LedgerMetadata, entry_count: int) -> N
 
 
 def _place_of(run: Sequence[LoggedLedger], ledger: LedgerMetadata) -> LoggedLedger:
-    """Rule 4."""
+    """Return the place of ``ledger`` (rule 4)."""
     times = [place.closed_ms for place in run]
     return LoggedLedger(
         ledger.ledger_id,
@@ -158,9 +160,9 @@ def _place_of(run: Sequence[LoggedLedger], ledger: LedgerMetadata) -> LoggedLedg
 def _with_place(
     stretches: Iterable[Stretch], place: LoggedLedger, make_page: MakePage, source: PageSource
 ) -> tuple[Stretch, ...]:
-    """``stretches`` with ``place`` instead of the ledgers that have its offsets (rule 5).
+    """Return ``stretches`` with ``place`` instead of the ledgers with its offsets (rule 5).
 
-    It stands where the last of them stood, so that what had the end of the log still has it.
+    The place takes the position of the last replaced ledger, so the log's end stays where it was.
     """
     begin, end = place.first_offset, place.end_offset
     found: list[Stretch] = []
@@ -188,7 +190,7 @@ def _page_with_place(
 def _within(
     stretches: Iterable[Stretch], begin: int, end: int, source: PageSource
 ) -> Iterator[Stretch]:
-    """The ledgers that have ``[begin, end)``, on pages where these have no others."""
+    """Yield the stretches of ``[begin, end)``; open pages that also have other ledgers."""
     for one in stretches:
         if one.end_offset <= begin or end <= one.first_offset:
             continue

@@ -1,27 +1,26 @@
-"""What the record of a log says, and what must hold of every version of it.
+"""The content of a log's record, and the invariants of every version.
 
-How one version becomes the next is in ``log``.
+``record`` has the changes from one version to the next.
 
-Rule 1. Offsets are dense: each closed ledger begins where the one before it ended. Behind them
-comes the tail.
+Rule 1. Offsets are dense: each closed ledger begins at its predecessor's end. The tail follows the
+last closed ledger.
 
-Rule 2. A ledger is in one place only: on the list, or among the dropped ones, for ever.
+Rule 2. A ledger is in a single place for ever: on the list, or among the dropped ledgers.
 
-Rule 3. Some of the dropped ledgers are *to be deleted*: a truncation has hidden all of their
-entries, or the log was deleted, or they were closed without an entry. That is noted by the very
-compare-and-set that drops them, so
-whoever is interrupted, or cannot delete one, leaves a list behind for whoever comes next. What an
-abort or an overwrite drops is not on it: that takes a decision of its own.
+Rule 3. Some dropped ledgers are *to be deleted*: a truncation has hidden all their entries, or the
+log was deleted, or the ledger was closed without an entry. The compare-and-set that drops a ledger
+also notes the deletion. So if a client is interrupted, or cannot delete a ledger, the next client
+finds the list. Ledgers dropped by an abort or an overwrite are not on the list: their deletion is a
+separate decision.
 
-Rule 4. Closed ledgers are numbered as they join, for as long as the log's name is known: a ledger's
-*version* never changes and is given to no other, whatever is truncated, overwritten or deleted.
+Rule 4. Closed ledgers are numbered as they join, for as long as the log's name is known. A ledger's
+*version* never changes and is never reused, after truncation, overwrite or deletion.
 
-Rule 5. What there may be many of is on pages ("ledger_list"), which ``paging`` makes: all but the
-newest ledgers, and most of the dropped ones. Behind a page there is always a ledger that is not on
-one.
+Rule 5. Long lists are on pages ("ledger_list"), made by ``paging``: all except the newest ledgers,
+and most dropped ledgers. After the last page there is always a ledger outside pages.
 
-Rule 6. Where no closed ledgers are left, the log may begin inside of its tail: so many entries of
-that are hidden as ``dropped`` says, and the tail itself begins in front of the log.
+Rule 6. Without closed ledgers, the log may begin inside its tail: ``dropped`` states how many
+entries of the tail are hidden, and the tail itself begins before the log.
 """
 
 from collections.abc import Iterator, Mapping
@@ -45,19 +44,21 @@ from bkspark.protocol.log.stream_run import Streams
 from bkspark.protocol.log.transactions import has_committed
 
 TAIL_MAX = 2
-"""The ledger that is written to, and the one before it while its writer rolls."""
+"""The ledger being written, and the previous ledger while its writer rolls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What was written under names that are remembered, whatever is truncated or overwritten.
+    """Names remembered across truncations and overwrites.
 
     Attributes:
-        transactions: last committed version per application, as much as is remembered.
-        streams: per streaming query the runs that have written, the current one last.
-        strays_below: a ledger with a lower id that says it was made for the log may have been in
-            it, though nothing names it: the log's record was unreadable once, and set aside.
-        orphaned_queries: whose rows went with a deleted log of this name ("stream_run", rule 3).
+        transactions: last committed version per application, as far as remembered.
+        streams: per streaming query the runs that have written, the current run last.
+        strays_below: a ledger with a lower id that was made for the log may have been in the log,
+            although no record names the ledger: the log's record was once unreadable and was set
+            aside.
+        orphaned_queries: queries whose rows a deletion of a log of this name removed ("stream_run",
+            rule 3).
     """
 
     transactions: Mapping[str, int] = field(default_factory=dict)
@@ -68,10 +69,10 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Wall clock of those who changed a log; 0 until it is noted.
+    """Wall-clock times of the log's changes; 0 until noted.
 
     Attributes:
-        truncated_ms: when entries were last truncated; None if none are.
+        truncated_ms: when entries were last truncated; None if never.
     """
 
     created_ms: int = 0
@@ -81,7 +82,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How much of a log to keep, and how long; None for ever."""
+    """How many bytes of a log to keep, and how long; None for ever."""
 
     byte_count: int | None = None
     milliseconds: int | None = None
@@ -96,14 +97,14 @@ class LogContents:
     """One version of a log's record.
 
     Attributes:
-        is_tombstone: there is no such log ("log", rule 5).
-        generation: of the contents; one more after each overwrite and each creation.
-        listed: its ledgers; the first of the tail begins at ``end_offset``.
+        is_tombstone: there is no such log ("record", rule 5).
+        generation: number of the contents; each overwrite and each creation adds 1.
+        listed: the log's ledgers; the first of the tail begins at ``end_offset``.
         first_offset: first readable offset; entries below are truncated.
         schema: Arrow schema of the log as an IPC schema message; opaque here.
-        settings: what the log was created with.
-        dropped: those that must never join the list (again), until they are deleted.
-        is_sealed: nothing joins any more.
+        settings: the settings the log was created with.
+        dropped: ledgers that must never join the list (again), until deleted.
+        is_sealed: the log takes no more ledgers.
     """
 
     name: str
@@ -169,12 +170,12 @@ class LogContents:
 
     @property
     def ledgers(self) -> tuple[LoggedLedger, ...]:
-        """The newest that are closed."""
+        """The newest closed ledgers."""
         return self.listed.ledgers
 
     @property
     def tail(self) -> tuple[int, ...]:
-        """Those behind them."""
+        """The ids of the ledgers after the closed ledgers."""
         return self.listed.tail
 
     @property
@@ -188,12 +189,12 @@ class LogContents:
 
     @property
     def is_unbounded(self) -> bool:
-        """Whether whoever writes next goes on in the ledger at its end (``LogSettings``)."""
+        """Whether the next writer continues in the log's last ledger (``LogSettings``)."""
         return self.settings.is_unbounded
 
     @property
     def end_offset(self) -> int:
-        """The offset behind the closed ledgers, where the tail begins."""
+        """The offset after the closed ledgers, where the tail begins."""
         if self.ledgers:
             return self.ledgers[-1].end_offset
         return self.first_offset - self.dropped.of_tail
@@ -205,12 +206,12 @@ class LogContents:
 
     @property
     def ledger_count(self) -> int:
-        """How many closed ledgers there are."""
+        """The number of closed ledgers."""
         return ledger_list.count_of(self.stretches)
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
-        """All closed ledgers in order, the older ones on pages."""
+        """All closed ledgers in order; older ledgers are on pages."""
         return self.listed.stretches
 
     @property
@@ -218,24 +219,24 @@ class LogContents:
         return bool(self.older or self.dropped.all_pages)
 
     def every_page(self) -> Iterator[Page]:
-        """All pages that the record names, or that one of them does."""
+        """Yield all pages below the record."""
         of_places = ledger_list.pages_of(self.older)
         return ledger_list.every_page((*of_places, *self.dropped.all_pages), self.source)
 
     def ledgers_in(self, begin: int, end: int) -> Iterator[LoggedLedger]:
-        """The closed ledgers that have some of the offsets ``[begin, end)``, in order."""
+        """Yield the closed ledgers with some of the offsets ``[begin, end)``, in order."""
         return ledger_list.ledgers_in(self.stretches, begin, end, self.source)
 
     def every_ledger(self) -> Iterator[LoggedLedger]:
-        """All closed ledgers in order; costs as much as there are."""
+        """Yield all closed ledgers in order; reads every page of places."""
         return self.ledgers_in(0, self.end_offset)
 
     def bytes_in(self, begin: int, end: int) -> int:
-        """Payload of the offsets ``[begin, end)``, by the average of each ledger."""
+        """Return the payload bytes of the offsets ``[begin, end)``, averaged within each ledger."""
         return ledger_list.bytes_in(self.stretches, begin, end, self.source)
 
     def lists(self, ledger_id: int) -> bool:
-        """Whether a ledger is on the list, the tail included."""
+        """Whether a ledger is on the list, including the tail."""
         pages = ledger_list.pages_of(self.older)
         return ledger_id in self.ids_at_hand or ledger_list.have(pages, ledger_id, self.source)
 
@@ -245,7 +246,7 @@ class LogContents:
 
     @property
     def listed_ids(self) -> tuple[int, ...]:
-        """All ledgers of the log in order, the tail's included; costs as much as there are."""
+        """All ledgers of the log in order, including the tail; reads every page of places."""
         return (*(ledger.ledger_id for ledger in self.every_ledger()), *self.tail)
 
     @property
@@ -253,29 +254,29 @@ class LogContents:
         return bool(self.dropped.ids or self.dropped.all_pages)
 
     def every_dropped_id(self) -> Iterator[int]:
-        """All dropped ledgers; costs as much as there are."""
+        """Yield all dropped ledgers; reads every page of ids."""
         yield from self.dropped.ids
         yield from ledger_list.every_id(self.dropped.all_pages, self.source)
 
     @property
     def to_delete_count(self) -> int:
-        """How many dropped ledgers are not needed and not deleted yet."""
+        """The number of dropped ledgers that are unneeded and not deleted yet."""
         return len(self.dropped.to_delete) + ledger_list.count_of(self.dropped.pages_to_delete)
 
     def every_id_to_delete(self) -> Iterator[int]:
-        """Those ledgers; costs as much as there are."""
+        """Yield the dropped ledgers to delete; reads every page of them."""
         yield from self.dropped.to_delete
         yield from ledger_list.every_id(self.dropped.pages_to_delete, self.source)
 
     @property
     def ids_at_hand(self) -> tuple[int, ...]:
-        """The listed ledgers that are on no page, the tail's included."""
+        """The listed ledgers that are on no page, including the tail."""
         return (*ledger_list.ids_of(self.stretches), *self.tail)
 
     def has_committed(self, transaction: Transaction | None) -> bool:
-        """Whether this write of the application, or a later one, is in the log already.
+        """Whether this write of the application, or a later write, is in the log already.
 
         Raises:
-            OutcomeUnknownError: the log has forgotten that.
+            OutcomeUnknownError: the log may have forgotten the application.
         """
         return has_committed(self.transactions, transaction)

@@ -1,14 +1,16 @@
-"""A cursor: a named, durable position in a log, for readers that are not streaming queries.
+"""A cursor: a named, durable position in a log, for readers other than streaming queries.
 
-Rule 1. A position is the next offset to read. It belongs to one generation of the log: after an
-overwrite, or when the log was deleted and made again, the same number means another entry.
+Rule 1. A position is the next offset to read, in one generation of the log: after an overwrite, or
+after a deletion and new creation, the same number means another entry.
 
-Rule 2. It goes forward only, never past the log's end, and only from the position that its mover
-has seen (by compare-and-set): of two readers that share it by mistake, one is told.
+Rule 2. A cursor moves forward only, never past the log's end, and only from the position seen by
+its reader (by compare-and-set). If two readers share a cursor by mistake, one of them gets an
+error.
 
-Rule 3. Truncation by hand, or by a retention that was told not to respect cursors, may pass one; so
-may any truncation whose cursor's maker died before the log's record showed that there is a cursor.
-It stays where it is: reading from there is an error, and its reader decides to advance it.
+Rule 3. A manual truncation, or a retention that ignores cursors, may pass a cursor. So may any
+truncation if the client that made the cursor died before the log's record showed a cursor. The
+cursor stays unchanged: reading from there is an error, and its reader decides to advance the
+cursor.
 """
 
 from dataclasses import dataclass, replace
@@ -21,8 +23,8 @@ class CursorRecord:
     """One version of a cursor's record.
 
     Attributes:
-        offset: the next one to read, >= 0.
-        is_deleted: there is no such cursor; the record stays, because names are not used again.
+        offset: the next offset to read, >= 0.
+        is_deleted: there is no such cursor; the record stays, because names are not reused.
     """
 
     log_name: str
@@ -39,10 +41,10 @@ class CursorRecord:
         """Return the cursor at ``offset``.
 
         Args:
-            end_offset: of the log, behind the last entry that may be read.
+            end_offset: the log's end, exclusive.
 
         Raises:
-            InvalidRequestError: that is backwards, or past the log's end.
+            InvalidRequestError: ``offset`` is backwards, or past the log's end.
         """
         if not self.offset <= offset <= end_offset:
             back = "a cursor goes forward; make another one to read again"
@@ -55,10 +57,10 @@ class CursorRecord:
         return replace(self, offset=offset)
 
     def problem(self, generation: int, first_offset: int) -> str:
-        """Why the log, as it is now, cannot be read from here, in one line; empty if it can.
+        """Explain in one line why the log cannot be read from here; empty if it can.
 
         Args:
-            generation, first_offset: of the log.
+            generation, first_offset: of the log now.
         """
         if generation != self.generation:
             return f"of generation {self.generation}, and the log is at {generation}: delete it"
@@ -70,5 +72,5 @@ class CursorRecord:
         return ""
 
     def deleted(self) -> "CursorRecord":
-        """Return the record of a cursor that is no more."""
+        """Return the record of the deleted cursor."""
         return replace(self, is_deleted=True)

@@ -1,13 +1,13 @@
-"""Entries that a log has dropped on purpose, told apart from entries that are missing.
+"""Tells entries dropped by a log on purpose from missing entries.
 
-Rule 1. That a ledger is gone is no reason by itself: only the log's record says that its entries
-were dropped. They lie below its first offset then, or in an earlier generation.
+Rule 1. A deleted ledger alone is no reason: only the log's record says that entries were dropped.
+Such entries lie below the log's first offset, or in an earlier generation.
 
-Rule 2. Such entries are never stepped over in silence: it is an error that names them and says
-where the log begins now, or, if the reader asked for it, a skip that is reported.
+Rule 2. A reader never skips such entries silently. The reader gets an error that names the entries
+and the log's present beginning; or, on request, a reported skip.
 
-Rule 3. Entries that a compaction has put into another ledger are no loss, and are stepped over by
-nobody: who reads them again finds them.
+Rule 3. Entries moved to another ledger by a compaction are no loss, and no reader skips them: a
+second read finds the entries.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from bkspark.protocol.log.contents import LogContents
 
 @dataclass(frozen=True, slots=True)
 class LogGeneration:
-    """The contents of a log that a reader has set out to read."""
+    """The contents of a log at the start of a read."""
 
     log_name: str
     generation: int
@@ -27,9 +27,10 @@ class LogGeneration:
 def data_loss(
     wanted: LogGeneration, log: LogContents, begin: int, end: int, ledger_id: int
 ) -> NoSuchEntryError | None:
-    """The error for the offsets ``[begin, end)``, if ``log`` as it is now has none of them.
+    """Return the error for the offsets ``[begin, end)`` if ``log`` now has none of them.
 
-    Or if it has them in another ledger than ``ledger_id``. None if it should be there still.
+    Also returns an error if the log has them in another ledger than ``ledger_id``. None if the
+    entries should still be in ``ledger_id``.
     """
     if log.is_tombstone or log.generation != wanted.generation:
         return _replaced(wanted, begin, end)
@@ -41,10 +42,10 @@ def data_loss(
 def truncated(
     log_name: str, first_offset: int, begin: int, end: int | None = None
 ) -> NoSuchEntryError:
-    """The error for offsets from ``begin`` on, which is below the log's ``first_offset``.
+    """Return the error for offsets from ``begin`` on, below the log's ``first_offset``.
 
     Args:
-        end: behind the last of them; None if only the first is known to be wanted.
+        end: exclusive end of the offsets; None if only the first offset is known.
     """
     return NoSuchEntryError(
         f"log {log_name!r} is truncated below offset {first_offset}, "

@@ -1,4 +1,4 @@
-"""Ledgers that a log has let go of: none of them joins it (again) until it is deleted."""
+"""Ledgers dropped by a log: none of them joins the log (again) until deleted."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
@@ -9,14 +9,14 @@ from bkspark.protocol.log.ledger_list import Page, PageSource
 
 @dataclass(frozen=True, slots=True)
 class DroppedLedgers:
-    """Those of one version of a log's record ("contents", rules 3 and 5).
+    """The dropped ledgers of one version of a log's record ("contents", rules 3 and 5).
 
     Attributes:
-        ids: those that are on no page.
-        to_delete: those of ``ids`` that are not needed and not deleted yet.
-        pages: more of them, none to be deleted.
-        pages_to_delete: more of them, all to be deleted.
-        of_tail: so many entries at the beginning of the first ledger of the tail, which stays.
+        ids: the ledgers that are on no page.
+        to_delete: the ledgers of ``ids`` that are unneeded and not deleted yet.
+        pages: pages of more ledgers, none to be deleted.
+        pages_to_delete: pages of more ledgers, all to be deleted.
+        of_tail: number of hidden entries at the beginning of the tail's first ledger, which stays.
     """
 
     ids: tuple[int, ...] = ()
@@ -33,17 +33,17 @@ class DroppedLedgers:
         return ledger_id in self.ids or ledger_list.have(self.all_pages, ledger_id, source)
 
     def with_tail(self, of_tail: int) -> "DroppedLedgers":
-        """And so many entries of the tail, no more."""
+        """Return these with ``of_tail`` hidden entries of the tail."""
         return replace(self, of_tail=of_tail)
 
     def with_more(self, ids: Iterable[int], pages: Iterable[Page] = ()) -> "DroppedLedgers":
-        """And these, which are not to be deleted, or not yet."""
+        """Return these with more ledgers, not to be deleted, or not yet."""
         return replace(self, ids=(*self.ids, *ids), pages=(*self.pages, *pages))
 
     def with_more_to_delete(
         self, ids: Collection[int], pages: Iterable[Page] = ()
     ) -> "DroppedLedgers":
-        """And these, which nobody needs."""
+        """Return these with more ledgers, to be deleted."""
         return replace(
             self,
             ids=(*self.ids, *ids),
@@ -52,12 +52,12 @@ class DroppedLedgers:
         )
 
     def all_to_delete(self) -> "DroppedLedgers":
-        """None of them is needed."""
+        """Return these with all ledgers to be deleted."""
         pages = (*self.pages_to_delete, *self.pages)
         return DroppedLedgers(self.ids, self.ids, pages_to_delete=pages)
 
     def forgetting(self, gone: Collection[int], source: PageSource) -> "DroppedLedgers":
-        """Without those that are ``gone``, and without pages that have no others."""
+        """Return these without the ledgers ``gone``, and without pages of such ledgers only."""
         return replace(
             self,
             ids=tuple(x for x in self.ids if x not in gone),
@@ -67,7 +67,7 @@ class DroppedLedgers:
         )
 
     def with_page_opened(self, source: PageSource) -> "DroppedLedgers":
-        """With one of the pages of those to be deleted opened, until one had ids on it itself."""
+        """Return these with pages to delete opened until a page shows ids of its own."""
         if not self.pages_to_delete:
             return self
         *others, page = self.pages_to_delete

@@ -1,21 +1,21 @@
-"""A log's list of ledgers, however long: places, and pages of places.
+"""A log's list of ledgers, of any length: places, and pages of places.
 
-A log's record holds the places of its newest ledgers. Older ones are moved to *pages* (``paging``):
-records of their own, that never change. A page has places, or, when there are many pages, other
-pages; or mere ids, of ledgers that were dropped. The record names only the topmost of them.
+A log's record holds the places of its newest ledgers. ``paging`` moves older places to *pages*:
+separate records that never change. A page has places, or, if there are many pages, other pages; or,
+for dropped ledgers, mere ids. The record names only the topmost pages.
 
-Rule 1. A page never changes, and nobody finds it but by what names it. So it makes no difference
-when it is read, nor by whom: it is fetched at the moment when it is needed, from a ``PageSource``,
-and what is decided about a record stays a function of the record alone.
+Rule 1. A page never changes, and clients find a page only through a reference. So the time of the
+read, and the reader, make no difference: a ``PageSource`` fetches a page when needed, and decisions
+about a record depend on the record alone.
 
-Rule 2. Whoever names a page also says what is on it: offsets, how many ledgers, bytes and which
-ids at least and at most. So a place is found by one look per level, most questions need no look at
-all, and a page that holds anything else is taken for damaged.
+Rule 2. A reference to a page also states the page's content: offsets, number of ledgers, bytes,
+least and greatest id. So finding a place takes one look per level, and most questions take none. A
+page with other content is treated as damaged.
 
-Rule 3. Whether a ledger is on a page is answered exactly, by looking at each page whose ids begin
-below the ledger's and end above it. Ids are given out in order, so the ledger of a write that has
-just been made is above them all, and one whose write took long lies within the few pages that were
-made meanwhile. "Not there" is never assumed of a page that was not looked at.
+Rule 3. To find whether a ledger is on a page, every page is read whose range of ids includes the
+ledger. Ids are given out in order: the ledger of a recent write is above all ranges, and the ledger
+of a long write lies within the few pages made meanwhile. An unread page never counts as "not
+there".
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -30,9 +30,9 @@ class LoggedLedger:
     """A closed ledger's place in a log: offsets ``[first_offset, first_offset + entry_count)``.
 
     Attributes:
-        closed_ms: when it was first seen among the closed ones, which only retention by age looks
-            at; 0 if that was not noted.
-        merged_count: how many more ledgers have joined the log here, before a compaction.
+        closed_ms: when the ledger was first seen closed, used only by retention by age; 0 if
+            unknown.
+        merged_count: how many further ledgers had joined the log here before a compaction.
     """
 
     ledger_id: int
@@ -49,14 +49,15 @@ class LoggedLedger:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is said of a page by whoever names it (rule 2).
+    """A reference to a page, with a summary of the page (rule 2).
 
     Attributes:
         name: unique for ever; below the log's name.
-        height: 0 if it has ids, 1 if places, else one more than the highest page on it (of ids: 1).
-        first_offset, entry_count, length_bytes: of all its ledgers; 0 if it has ids.
-        least_id, greatest_id: of its ledgers.
-        merged_count: of all its ledgers.
+        height: 0 for ids, 1 for places, else the greatest height on the page plus 1 (pages of ids:
+            1).
+        first_offset, entry_count, length_bytes: of all ledgers on the page; 0 for a page of ids.
+        least_id, greatest_id: of the ledgers on the page.
+        merged_count: of all ledgers on the page.
     """
 
     name: str
@@ -75,7 +76,7 @@ class Page:
 
     @property
     def may_have_pages(self) -> bool:
-        """Whether there may be pages on it: not if it has ids, nor places with entries."""
+        """Whether the page may have pages; False for ids, and for places with entries."""
         return self.height > 1 or (self.height == 1 and not self.entry_count)
 
     def may_have(self, ledger_id: int) -> bool:
@@ -83,15 +84,15 @@ class Page:
 
 
 Stretch: TypeAlias = LoggedLedger | Page
-"""Some of a log's offsets without a gap."""
+"""A dense range of a log's offsets."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageContents:
-    """What is on a page: one of the three.
+    """The content of a page: ledgers, pages or ids.
 
     Raises:
-        InvalidRequestError: it is nothing, or more than one kind, or its offsets are not dense.
+        InvalidRequestError: the content is empty or mixed, or its offsets are not dense.
     """
 
     ledgers: tuple[LoggedLedger, ...] = ()
@@ -108,7 +109,7 @@ class PageContents:
         return self.ledgers or self.pages
 
     def named(self, name: str) -> Page:
-        """How whoever calls this page ``name`` describes it."""
+        """Return the reference to this page under ``name``."""
         if self.ids:
             return Page(name, 0, 0, 0, 0, len(self.ids), min(self.ids), max(self.ids))
         parts = self.stretches
@@ -127,20 +128,20 @@ class PageContents:
 
 
 class PageSource(Protocol):
-    """Where the pages of one log are."""
+    """Fetches the pages of one log."""
 
     def contents(self, page: Page) -> PageContents:
-        """What is on ``page``.
+        """Return the content of ``page``.
 
         Raises:
-            CorruptDataError: it is missing, damaged, or holds something else than is said of it.
+            CorruptDataError: the page is missing, damaged, or differs from its reference.
             OutcomeUnknownError: the metadata store gave no sure answer.
         """
         ...
 
 
 class NoPages:
-    """Of a record that came from nowhere, and has no pages."""
+    """The source of a record without pages, made in memory."""
 
     def contents(self, page: Page) -> PageContents:
         raise InvalidRequestError(f"page {page.name} is not at hand")
@@ -154,11 +155,11 @@ class LedgerList:
     """The ledgers of a log, in order.
 
     Attributes:
-        older: what lies before ``ledgers``: pages, and in front of them ledgers that were on a page
-            which a truncation has opened; empty if there are no pages.
-        ledgers: the newest that are closed, in offset order, without gaps.
-        tail: ids of those behind them, whose ends are not known.
-        first_version: of the first of them all, or of the next one to join ("contents", rule 4).
+        older: stretches before ``ledgers``: pages, preceded by ledgers from a page that a
+            truncation opened; empty without pages.
+        ledgers: the newest closed ledgers, in offset order, without gaps.
+        tail: ids of the later ledgers, whose ends are unknown.
+        first_version: the version of the first ledger, or of the next to join ("contents", rule 4).
         source: fetches pages.
     """
 
@@ -170,20 +171,20 @@ class LedgerList:
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
-        """All closed ledgers in order, the older ones on pages."""
+        """All closed ledgers in order; older ledgers are on pages."""
         return (*self.older, *self.ledgers)
 
     def with_stretches(self, stretches: Sequence[Stretch]) -> "LedgerList":
-        """With others in the places of all that are closed."""
+        """Return the list with other ``stretches`` for all closed ledgers."""
         older, ledgers = split(stretches)
         return replace(self, older=older, ledgers=ledgers)
 
 
 def require_dense(stretches: Iterable[Stretch]) -> None:
-    """Each begins where the one before ended, and has something.
+    """Check that each stretch has entries and begins at its predecessor's end.
 
     Raises:
-        InvalidRequestError: not so.
+        InvalidRequestError: offsets are not dense.
     """
     expected: int | None = None
     for stretch in stretches:
@@ -195,7 +196,7 @@ def require_dense(stretches: Iterable[Stretch]) -> None:
 def split(
     stretches: Sequence[Stretch],
 ) -> tuple[tuple[Stretch, ...], tuple[LoggedLedger, ...]]:
-    """What is up to the last page, and the ledgers behind it."""
+    """Return the stretches up to the last page, and the later ledgers."""
     newest: list[LoggedLedger] = []
     for one in reversed(stretches):
         if isinstance(one, Page):
@@ -205,12 +206,12 @@ def split(
 
 
 def count_of(stretches: Iterable[Stretch]) -> int:
-    """How many ledgers they are."""
+    """Return the number of ledgers."""
     return sum(one.ledger_count if isinstance(one, Page) else 1 for one in stretches)
 
 
 def versions_of(stretches: Iterable[Stretch]) -> int:
-    """How many ledgers have joined in these places, those that were compacted since one by one."""
+    """Return how many ledgers have joined here; a compacted place counts all its former ledgers."""
     return sum(
         one.merged_count + (one.ledger_count if isinstance(one, Page) else 1) for one in stretches
     )
@@ -221,14 +222,14 @@ def pages_of(stretches: Iterable[Stretch]) -> tuple[Page, ...]:
 
 
 def ids_of(stretches: Iterable[Stretch]) -> tuple[int, ...]:
-    """Of the ledgers among them, those on pages left out."""
+    """Return the ids of the ledgers that are on no page."""
     return tuple(one.ledger_id for one in stretches if not isinstance(one, Page))
 
 
 def ledgers_in(
     stretches: Iterable[Stretch], begin: int, end: int, source: PageSource
 ) -> Iterator[LoggedLedger]:
-    """The ledgers that have some of the offsets ``[begin, end)``, in order; pages as they come."""
+    """Yield the ledgers with some of the offsets ``[begin, end)``, in order; fetch pages lazily."""
     for one in stretches:
         if min(end, one.end_offset) <= max(begin, one.first_offset):
             continue
@@ -239,9 +240,9 @@ def ledgers_in(
 
 
 def bytes_in(stretches: Iterable[Stretch], begin: int, end: int, source: PageSource) -> int:
-    """Payload of the offsets ``[begin, end)``, by the average of each ledger.
+    """Return the payload bytes of the offsets ``[begin, end)``, by the average of each ledger.
 
-    Only pages that lie partly within are looked at: one per level and end.
+    Reads only pages that lie partly within: at each end one per level.
     """
     total = 0
     for one in stretches:
@@ -256,9 +257,10 @@ def bytes_in(stretches: Iterable[Stretch], begin: int, end: int, source: PageSou
 
 
 def opened_at(stretches: Iterable[Stretch], offset: int, source: PageSource) -> tuple[Stretch, ...]:
-    """The same offsets with a border at ``offset``, if ledgers have one there.
+    """Return the same offsets with a border at ``offset``, if ledgers have a border there.
 
-    A page that has it within is replaced by what is on it: at most so much more per level.
+    A page that contains the offset is replaced by its content: at most one page's content per
+    level.
     """
     found: list[Stretch] = []
     for one in stretches:
@@ -270,7 +272,7 @@ def opened_at(stretches: Iterable[Stretch], offset: int, source: PageSource) -> 
 
 
 def have(pages: Iterable[Page], ledger_id: int, source: PageSource) -> bool:
-    """Whether a ledger is on one of ``pages``, or on what they name (rule 3)."""
+    """Whether a ledger is on one of ``pages``, or on a page below them (rule 3)."""
     for page in pages:
         if page.may_have(ledger_id):
             found = source.contents(page)
@@ -282,7 +284,7 @@ def have(pages: Iterable[Page], ledger_id: int, source: PageSource) -> bool:
 
 
 def not_all_in(pages: Iterable[Page], ids: Collection[int], source: PageSource) -> tuple[Page, ...]:
-    """``pages`` but for those of which every ledger is among ``ids``."""
+    """Return ``pages`` without pages whose ledgers are all among ``ids``."""
     return tuple(
         page
         for page in pages
@@ -291,7 +293,7 @@ def not_all_in(pages: Iterable[Page], ids: Collection[int], source: PageSource) 
 
 
 def every_page(pages: Iterable[Page], source: PageSource) -> Iterator[Page]:
-    """``pages``, and all that are on them: costs as much as there are of those with pages."""
+    """Yield ``pages`` and all pages below; reads every page that may have pages."""
     for page in pages:
         yield page
         if page.may_have_pages:
@@ -299,7 +301,7 @@ def every_page(pages: Iterable[Page], source: PageSource) -> Iterator[Page]:
 
 
 def every_id(pages: Iterable[Page], source: PageSource) -> Iterator[int]:
-    """The ids of all ledgers on ``pages``: costs as much as there are."""
+    """Yield the ids of all ledgers on ``pages``; reads every page."""
     for page in pages:
         found = source.contents(page)
         yield from found.ids or ids_of(found.ledgers)

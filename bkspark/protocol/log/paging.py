@@ -1,15 +1,16 @@
-"""How a log's record stays short: what is old goes to pages ("ledger_list").
+"""Paging: keeps a log's record short by moving old parts to pages ("ledger_list").
 
 Rule 1. Of each kind a record holds up to ``kept_max``: places of the newest ledgers, pages of each
-height, ids of dropped ledgers. What is more goes to pages of ``length``, oldest first. So the
-number of levels grows with the logarithm of the ledgers, and a change of the record makes a page
-only every ``length`` ledgers. A truncation within a page puts what is left of it, and of the pages
-that it is on, in front of the others: less than ``length`` of each height. Pages of one log may
-have different lengths: each says what is on it.
+height, ids of dropped ledgers. Any excess goes to pages of ``length``, oldest first. So the number
+of levels grows with the logarithm of the ledgers, and a change of the record makes a page only
+every ``length`` ledgers. A truncation within a page puts the rest of the page, and of the pages
+above, before the others: less than ``length`` of each height. Pages of one log may have different
+lengths: each reference states its page's content.
 
-Rule 2. A page gets a name by chance, is made under it once, and is durable before the
-compare-and-set that names it. Whoever loses that leaves a page that nobody names: it will be made
-again with other contents, under another name. What names a page is therefore never about another.
+Rule 2. A page gets a random name, is made once under the name, and is durable before the
+compare-and-set that names the page. A client that loses the compare-and-set leaves an unnamed page;
+the next attempt makes a page with other contents under another name. So a reference never denotes
+another page.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,16 +20,16 @@ from bkspark.protocol.log.ledger_list import Page, PageContents, Stretch, pages_
 from bkspark.protocol.log.record import LogRecord
 
 PAGE_LENGTH = 64
-"""A page of places is some 3 kB, a record that is full some 15 kB for each level."""
+"""A page of places is some 3 kB, a full record some 15 kB for each level."""
 
 
 @dataclass
 class Paged:
-    """A record that is short enough, and what it rests on.
+    """A short record, and the pages it needs.
 
     Attributes:
-        length: of the pages that are made, in what lies on them; >= 1.
-        pages: those that must be stored before the record is, in this order.
+        length: items on each new page, >= 1.
+        pages: pages to store before the record, in this order.
     """
 
     record: LogRecord
@@ -38,7 +39,7 @@ class Paged:
 
     @property
     def kept_max(self) -> int:
-        """Of each kind in a record: after a page was made, there is room for as much again."""
+        """Most items of each kind in a record: paging then leaves room for ``length`` more."""
         return 2 * self.length
 
     def page(self, contents: PageContents) -> Page:
@@ -48,11 +49,11 @@ class Paged:
 
 
 def paged(record: LogRecord, new_name: Callable[[], str], length: int = PAGE_LENGTH) -> Paged:
-    """``record`` with what is too much moved to pages; the same if nothing is.
+    """Return ``record`` with any excess moved to pages; the same record without excess.
 
     Args:
-        new_name: makes a name that no page has.
-        length: of the pages that are made.
+        new_name: makes a unique page name.
+        length: items on each new page.
     """
     result = Paged(record, new_name, length)
     _page_ledgers(result)
@@ -63,8 +64,8 @@ def paged(record: LogRecord, new_name: Callable[[], str], length: int = PAGE_LEN
 def _page_ledgers(result: Paged) -> None:
     record = result.record
     if len(record.ledgers) > result.kept_max:
-        # A place on a page keeps its time for ever. Those without were closed before the last
-        # change, by a version that noted none.
+        # A place on a page keeps its time for ever. Places without one were closed before the last
+        # change, by a version that noted no time.
         record = record.stamped(record.times.changed_ms)
         older, ledgers = record.older, record.ledgers
         while len(ledgers) > result.kept_max:
@@ -76,7 +77,7 @@ def _page_ledgers(result: Paged) -> None:
 
 
 def _with_taller(result: Paged, stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
-    """``stretches`` with no more than ``kept_max`` pages of one height in a row."""
+    """Return ``stretches`` with at most ``kept_max`` pages of each height in sequence."""
     length, height, done = result.length, 0, tuple(stretches)
     while height <= max(map(_height, done), default=-1):
         begin, end = _row(done, height)
@@ -89,7 +90,7 @@ def _with_taller(result: Paged, stretches: Sequence[Stretch]) -> tuple[Stretch, 
 
 
 def _row(stretches: Sequence[Stretch], height: int) -> tuple[int, int]:
-    """Where the last pages of ``height`` stand, those that are behind all higher ones."""
+    """Return the range of the last pages of ``height``, after all higher pages."""
     end = len(stretches)
     while end and _height(stretches[end - 1]) < height:
         end -= 1
@@ -130,6 +131,6 @@ def _with_pages_of_ids(
 
 
 def _sorted(result: Paged, pages: tuple[Page, ...]) -> tuple[Page, ...]:
-    """The highest first: what was dropped has no order of its own."""
+    """Return ``pages`` with the highest first: dropped ledgers have no order of their own."""
     by_height = sorted(pages, key=lambda page: -page.height)
     return pages_of(_with_taller(result, by_height))

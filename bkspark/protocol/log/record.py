@@ -1,26 +1,25 @@
-"""A log: ledgers in a row, under one compare-and-set record.
+"""A log: a list of ledgers under one compare-and-set record.
 
-Rule 1. ``ledgers`` are CLOSED, so their ends are known and offsets behind them are fixed (design:
-"no log CAS may put something behind a ledger unless it is CLOSED"). Behind them come up to two
-ledgers whose end is not fixed yet, the *tail*: the one that is written to, and, while its writer
-rolls, the one before it. So whoever opens the log fences all of the tail (RB-20: the last two).
+Rule 1. ``ledgers`` are CLOSED, so their ends are known and later offsets are fixed (design: "no log
+CAS may put something behind a ledger unless it is CLOSED"). After them come up to two ledgers
+without a fixed end, the *tail*: the ledger being written, and the previous ledger while the writer
+rolls. So a client that opens the log fences the whole tail (RB-20: the last two).
 
-Rule 2. A ledger that was dropped never joins: a commit that hung and wakes late finds itself
-refused, whatever it does (H5).
+Rule 2. A dropped ledger never joins: a commit that hung and resumes late is refused (H5).
 
-Rule 3. An application's transaction version only grows; a ledger that carries one not above the
-last is already done (as in Delta): it changes nothing but that its ledger is dropped. So much of
-that is remembered as ``transactions`` says.
+Rule 3. An application's transaction version only grows. A ledger with a version not above the last
+one is already committed (as in Delta), and is only dropped. ``transactions`` bounds how many
+versions a log remembers.
 
-Rule 4. Overwriting starts a new generation with offsets from 0; transactions survive it.
+Rule 4. Overwriting starts a new generation with offsets from 0; transactions survive.
 
-Rule 5. A name whose log was deleted, or whose first write was aborted, leaves a *tombstone*: no
-log for anybody who asks, but it remembers the generations, the dropped ledgers and the queries that
-wrote to it. The first ledger that joins creates the log (anew), or somebody who wants it empty.
+Rule 5. After a deletion or an aborted first write, a name keeps a *tombstone*. Readers see no log,
+but the tombstone remembers the generations, the dropped ledgers and the queries that wrote to the
+log. The first ledger that joins creates the log (anew), as does a client that creates an empty log.
 
-Rule 6. Truncation hides whole offsets at once, and never goes past a ledger that is not CLOSED, but
-into one that goes on, as far as it is confirmed by its metadata alone. The last ledger stays. A
-sealed log takes nothing any more.
+Rule 6. Truncation hides whole ranges of offsets at once, and never passes a ledger that is not
+CLOSED. In a ledger that continues in later terms, truncation may reach entries confirmed by the
+ledger's metadata alone. The last ledger stays. A sealed log takes no more ledgers.
 """
 
 from collections.abc import Iterable, Mapping
@@ -51,7 +50,7 @@ UNSTAMPED = 0
 
 @dataclass(frozen=True, slots=True)
 class LogRecord(LogContents):
-    """One version of a log's record, and how it becomes the next."""
+    """One version of a log's record, with all changes to the next version."""
 
     # --- a closed ledger joins -----------------------------------------------------------------
 
@@ -68,13 +67,13 @@ class LogRecord(LogContents):
 
         A tombstone becomes a log with the ledger's settings.
 
-        Does nothing to a log that has the ledger already, so that a repeated call is harmless.
-        Only drops the ledger if its transaction has committed (rule 3), overwrite or not.
+        If the log has the ledger already, nothing changes, so a repeated call is harmless. If its
+        transaction has committed (rule 3), the ledger is only dropped, overwrite or not.
 
         Args:
-            ledger: read after this version of the log was, so that one whose deletion took it off
-                ``dropped`` is seen to be DELETING.
-            is_unbounded: whether the log has to be; None for whatever it is.
+            ledger: read after this version of the log, so that the caller sees DELETING if a
+                deletion already removed the ledger from ``dropped``.
+            is_unbounded: whether the log must be unbounded; None for either.
 
         Raises:
             OutcomeUnknownError: the ledger was dropped meanwhile, so its rows will never be read.
@@ -94,7 +93,7 @@ class LogRecord(LogContents):
         return replace(base, schema=schema)._joined(ledger, done)
 
     def without(self, ledger_id: int) -> "LogRecord":
-        """Return the log with ``ledger_id`` dropped for ever, unless it has joined already."""
+        """Return the log with ``ledger_id`` dropped for ever, unless already joined."""
         is_known = self.has_dropped(ledger_id) or self.lists(ledger_id)
         return self if is_known else replace(self, dropped=self.dropped.with_more([ledger_id]))
 
@@ -103,17 +102,17 @@ class LogRecord(LogContents):
     def with_tail(
         self, ledger: LedgerMetadata, *, schema: bytes | None = None, own: int | None = None
     ) -> "LogRecord":
-        """Return the log with the OPEN ``ledger`` as its last; only then may it be written to.
+        """Return the log with the OPEN ``ledger`` as its last; writing begins only after that.
 
-        Does nothing to a log whose tail has the ledger already.
+        If the tail has the ledger already, the log stays unchanged.
 
         Args:
-            ledger: read after this version of the log was.
-            schema: of the log from now on, if it changes.
-            own: for a roll, the one tail ledger, which its own writer will close after this.
+            ledger: read after this version of the log.
+            schema: the log's new schema, if the schema changes.
+            own: for a roll, the only tail ledger, which its own writer will close after this.
 
         Raises:
-            LedgerFencedError: somebody else has opened the log since, or taken ``ledger`` over.
+            LedgerFencedError: another client has opened the log since, or taken ``ledger`` over.
             OutcomeUnknownError: the ledger was dropped.
             LedgerClosedError: the log is sealed.
             InvalidRequestError: the ledger has other settings than the log.
@@ -136,12 +135,12 @@ class LogRecord(LogContents):
         return replace(self, listed=listed, schema=schema or self.schema)
 
     def with_closed(self, *ledgers: LedgerMetadata) -> "LogRecord":
-        """Return the log with these CLOSED ``ledgers`` moved from its tail to their fixed places.
+        """Return the log with these CLOSED ``ledgers`` moved from its tail to fixed places.
 
-        Those that are in the tail no more are left alone. Empty ones take no place (RB-21).
+        Ledgers no longer in the tail are ignored. Empty ledgers get no place (RB-21).
 
         Raises:
-            InvalidRequestError: one is not CLOSED, or one before it is not among them (rule 1).
+            InvalidRequestError: a ledger is not CLOSED, or an earlier one is missing (rule 1).
         """
         known = {ledger.ledger_id: ledger for ledger in ledgers}
         log = self
@@ -155,11 +154,11 @@ class LogRecord(LogContents):
         return log
 
     def with_stream(self, run: StreamRun) -> "LogRecord":
-        """Return the log with ``run`` as the current one of its query (see ``stream_run``).
+        """Return the log with ``run`` as the current run of its query (see ``stream_run``).
 
         Raises:
             LedgerFencedError: a newer run has taken over.
-            NoSuchLedgerError: rows of the query went with a deleted log of this name.
+            NoSuchLedgerError: a deletion of a log of this name removed rows of the query.
         """
         committed = self.committed
         require_not_orphaned(run, committed.orphaned_queries, self.name)
@@ -171,7 +170,7 @@ class LogRecord(LogContents):
     # --- the log as a whole --------------------------------------------------------------------
 
     def still_of(self, generation: int) -> "LogRecord":
-        """The record itself, for whoever means ``generation`` and no other (rule 4).
+        """Return the record unchanged if the log is still at ``generation`` (rule 4).
 
         Raises:
             MetadataVersionError: the log was overwritten, or deleted and made anew, since.
@@ -185,15 +184,15 @@ class LogRecord(LogContents):
         return self
 
     def truncated(self, before_offset: int, confirmed: int = 0) -> "LogRecord":
-        """Return the log without its entries below ``before_offset``; never gives any back.
+        """Return the log without its entries below ``before_offset``; never restores any.
 
-        Ledgers that lie below as a whole are dropped and to be deleted, but not the last.
+        Ledgers wholly below the offset are dropped and noted for deletion, except the last ledger.
 
         Args:
             confirmed: the offset up to which the tail's first ledger may be hidden.
 
         Raises:
-            InvalidRequestError: past the end of the closed ledgers, or past that (rule 6).
+            InvalidRequestError: the offset is past the closed ledgers and ``confirmed`` (rule 6).
         """
         if before_offset <= self.first_offset:
             return self
@@ -224,15 +223,15 @@ class LogRecord(LogContents):
         )
 
     def sealed(self) -> "LogRecord":
-        """Return the log at its end for ever.
+        """Return the log closed to all further ledgers.
 
         Raises:
-            InvalidRequestError: its tail is not closed.
+            InvalidRequestError: the log's tail is not closed.
         """
         return replace(self, is_sealed=True)
 
     def converted(self, *, is_unbounded: bool) -> "LogRecord":
-        """Return the log, behind whose closed ledgers the next one goes on in later terms, or not.
+        """Return the log, whose next ledger continues in later terms, or no longer does.
 
         Raises:
             LedgerClosedError: the log is sealed.
@@ -241,7 +240,7 @@ class LogRecord(LogContents):
         return replace(self, settings=replace(self.settings, is_unbounded=is_unbounded))
 
     def created(self, settings: LogSettings, schema: bytes) -> "LogRecord":
-        """Return an empty log with these settings, made of a tombstone.
+        """Return an empty log with these settings, made from a tombstone.
 
         Raises:
             LedgerExistsError: there is a log of this name.
@@ -260,23 +259,23 @@ class LogRecord(LogContents):
         )
 
     def forgetting(self, deleted: Iterable[int]) -> "LogRecord":
-        """Return the record without dropped ledgers that are DELETING: those cannot join anyway."""
+        """Return the record without these ledgers; as DELETING ledgers they cannot join."""
         left = self.dropped.forgetting(set(deleted), self.source)
         return replace(self, dropped=left)
 
     def with_more_to_delete(self) -> "LogRecord":
-        """Return the record with one of its pages of ledgers to be deleted opened, if it has any.
+        """Return the record with a page of ledgers to delete opened, if the record has such a page.
 
-        For whoever has worked off ``to_delete``.
+        Call this after all of ``to_delete`` are deleted.
         """
         opened = self.dropped.with_page_opened(self.source)
         return self if opened is self.dropped else replace(self, dropped=opened)
 
     def stamped(self, changed_ms: int) -> "LogRecord":
-        """Return the record with the time of its change, for people and for retention by age.
+        """Return the record with the time of its change, for display and for retention by age.
 
-        A ledger's time is never before that of the one in front of it: a clock that is behind makes
-        no ledger older than what was there already ("retention", rule 4).
+        A ledger's time is never before its predecessor's time. So a slow clock never makes a ledger
+        older than earlier ledgers ("retention", rule 4).
         """
         ledgers: list[LoggedLedger] = []
         newest_ms = 0
@@ -292,7 +291,7 @@ class LogRecord(LogContents):
         return replace(self, times=times, listed=replace(self.listed, ledgers=tuple(ledgers)))
 
     def vacated(self) -> "LogRecord":
-        """Return the record of a deleted log: it knows its ledgers, to be deleted, and queries."""
+        """Return the tombstone of a deleted log, with its queries and its ledgers to delete."""
         emptied, before = self._emptied(), self.committed
         known = before.transactions
         queries = queries_of(before.streams, known)
@@ -309,12 +308,12 @@ class LogRecord(LogContents):
 
     @classmethod
     def tombstone(cls, name: str, quorum: Quorum) -> "LogRecord":
-        """The record of a name that never had a log."""
+        """Return the record of a name that never had a log."""
         return cls(name, LogSettings(quorum), schema=b"", is_tombstone=True, generation=0)
 
     @classmethod
     def of(cls, record: "LogRecord | None", name: str, quorum: Quorum) -> "LogRecord":
-        """``record``, or that of a name that never had a log."""
+        """Return ``record``, or the record of a name that never had a log."""
         return cls.tombstone(name, quorum) if record is None else record
 
     # --- parts of the above --------------------------------------------------------------------
@@ -337,7 +336,7 @@ class LogRecord(LogContents):
             )
 
     def _require_settings_of(self, ledger: LedgerMetadata) -> None:
-        """The ledger was made for this log, not for one of its name that was deleted since."""
+        """Check that the ledger was made for this log, not for a deleted log of its name."""
         own, given = self.settings, ledger.settings
         settings = (
             ("digestType", own.digest.digest_type, given.digest.digest_type),
@@ -365,9 +364,9 @@ class LogRecord(LogContents):
         return self
 
     def _joined(self, ledger: LedgerMetadata, done: Mapping[str, int]) -> "LogRecord":
-        """The closed ``ledger``, with what is ``done`` by it, behind the others.
+        """Return the log with the closed ``ledger`` at its end, and its transactions ``done``.
 
-        One without entries is dropped, and to be deleted: nobody needs anything of it.
+        A ledger without entries is dropped and noted for deletion.
         """
         known = replace(self.committed, transactions=remembering(self.transactions, done))
         log = replace(self, committed=known)

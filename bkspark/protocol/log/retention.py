@@ -1,24 +1,25 @@
-"""How much of a log is kept.
+"""Retention: how much of a log is kept.
 
-Rule 1. Whole ledgers go, from the oldest on, and it ends at the first that has to stay. What is
-left is counted anew after each: comparing every ledger with the whole excess once deleted nine of
-ten in place of five.
+Rule 1. Retention deletes whole ledgers, oldest first, and stops at the first ledger to keep. The
+remaining bytes are counted anew after each ledger: comparing every ledger with the whole excess
+once deleted nine of ten instead of five.
 
-Rule 2. A ledger goes if it is older than the log keeps, or if what is behind it is as much as the
-log keeps; so at least that much stays.
+Rule 2. A ledger goes if it is older than the log's time limit, or if the later ledgers hold at
+least the log's size limit; so at least the limit stays.
 
-Rule 3. The last ledger stays, and so does everything that a cursor which is respected has not read.
+Rule 3. The last ledger stays, as do all entries not yet read by a respected cursor.
 
-Rule 4. Age compares two clocks: that of whoever noted that the ledger was closed, and that of
-whoever truncates. Ledgers go earlier by as much as the second is ahead of the first, and later by
-as much as it is behind. A noted time is never before that of the ledger in front: so one noted by
-a clock that is behind goes with the one in front of it at the earliest, and one noted by a clock
-that is ahead keeps itself, and what comes behind it, for as much longer. Size looks at no clock.
+Rule 4. Age compares two clocks: the clock of the client that noted the close, and the clock of the
+client that truncates. Ledgers go earlier by the second clock's lead, and later by its lag. A noted
+time is never before the predecessor's time. So a ledger noted by a slow clock goes no earlier than
+its predecessor; a ledger noted by a fast clock stays longer by the lead, together with its
+successors. Size uses no clock.
 
-Rule 5. Of a ledger that goes on in later terms, behind all that are closed, the fragments go by the
-same rules: what lies in front of one that says when it was begun was over then, and as much as it
-says lies in front of it. One that does not say it (an older version, or a change of its members
-began it) goes with the next one that does. What the last one holds is not counted.
+Rule 5. In a ledger that continues in later terms, after all closed ledgers, fragments go by the
+same rules. If a fragment states its beginning, all earlier entries are at least as old, and their
+bytes are stated too. A fragment without a beginning (made by an older version, or by a change of
+members) goes with the next fragment that states a beginning. The last fragment's own bytes are not
+counted.
 """
 
 from collections.abc import Iterable
@@ -36,12 +37,12 @@ def retained_from(
     ledger_count_max: int | None = None,
     bytes_behind: int = 0,
 ) -> int:
-    """The offset that ``log`` may be truncated to by its own settings.
+    """Return the offset to which ``log`` may be truncated by its own settings.
 
     Args:
-        positions: of the cursors to respect, the next offset that each will read.
-        ledger_count_max: so many ledgers go at most; None for as many as the settings say.
-        bytes_behind: that the tail is known to hold (``known_bytes``).
+        positions: the next offset of each respected cursor.
+        ledger_count_max: most ledgers to delete; None for no limit.
+        bytes_behind: bytes known to be in the tail (``known_bytes``).
     """
     unread = min(positions, default=log.end_offset)
     rest = log.length_bytes + bytes_behind
@@ -60,10 +61,10 @@ def retained_from(
 def retained_inside(
     log: LogRecord, ledger: LedgerMetadata, *, now_ms: int, positions: Iterable[int] = ()
 ) -> int:
-    """As ``retained_from``, where of all closed ledgers nothing is wanted (rule 5).
+    """Return the offset as ``retained_from`` does, if no closed ledger is kept (rule 5).
 
     Args:
-        ledger: the first of the log's tail.
+        ledger: the first ledger of the log's tail.
     """
     unread = min(positions, default=None)
     begun = [f for f in ledger.fragments[1:] if f.beginning is not None]
@@ -81,18 +82,21 @@ def retained_inside(
 
 
 def known_bytes(ledger: LedgerMetadata) -> int:
-    """In front of the newest fragment that says it; less than before where losses were accepted."""
+    """Return the bytes before the newest fragment that states them.
+
+    Less than an earlier result after losses were accepted.
+    """
     said = (f.beginning.length_bytes for f in reversed(ledger.fragments) if f.beginning)
     return next(said, 0)
 
 
 def _is_old(log: LogRecord, over_ms: int, now_ms: int) -> bool:
-    """Whether it was over too long ago; what has no time never was."""
+    """Whether ``over_ms`` is longer ago than the time limit; False for an unknown time."""
     kept_ms = log.retention.milliseconds
     return kept_ms is not None and over_ms > 0 and now_ms - over_ms > kept_ms
 
 
 def _is_beyond(log: LogRecord, rest: int) -> bool:
-    """Whether the ``rest`` behind a ledger is enough."""
+    """Whether the ``rest`` after a ledger fills the size limit."""
     kept = log.retention.byte_count
     return kept is not None and rest >= kept

@@ -1,4 +1,4 @@
-"""What a log is created with."""
+"""The settings of a new log."""
 
 from dataclasses import dataclass, field
 
@@ -11,15 +11,15 @@ from bkspark.protocol.ledger.settings import DigestSpec
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """What a log is created with: all that is written to it has the same, and it never changes.
+    """The settings a log is created with, for all its ledgers; only ``is_unbounded`` can change.
 
     Attributes:
-        quorum: the sizes wanted of its ledgers.
-        guarantees_write_quorum: whether its ledgers do.
-        is_unbounded: whether the ledger at its end goes on in later terms: each writer takes it
-            over from the one before, and none is put behind it. This alone can be ``converted``;
-            what was written before stays as it is.
-        is_strict: whether no ledger of it may be made on fewer bookies than wanted.
+        quorum: the sizes wanted for the log's ledgers.
+        guarantees_write_quorum: whether the log's ledgers guarantee their write quorum.
+        is_unbounded: whether the log's last ledger continues in later terms: each writer takes the
+            ledger over from the previous writer, and adds no further ledger. Only this setting can
+            be ``converted``; earlier ledgers stay unchanged.
+        is_strict: whether no ledger of the log may be made on fewer bookies than wanted.
     """
 
     quorum: Quorum
@@ -30,16 +30,16 @@ class LogSettings:
 
     @classmethod
     def of(cls, ledger: LedgerMetadata, *, is_unbounded: bool) -> "LogSettings":
-        """Those of a log that is made for ``ledger``, its first."""
+        """Return the settings of a log made for ``ledger``, its first ledger."""
         given = ledger.settings
         like = (sizes.wanted(ledger), given.digest, given.guarantees_write_quorum)
         return cls(*like, is_unbounded, given.is_strict)
 
     def require_unbounded(self, log_name: str, wanted: bool | None) -> None:
-        """For a writer who says that the log is unbounded, or is not; None for either.
+        """Check that the log is unbounded, or chained, as the writer ``wanted``; None for either.
 
         Raises:
-            InvalidRequestError: it is the other way.
+            InvalidRequestError: the log is of the other kind.
         """
         if wanted is None or wanted == self.is_unbounded:
             return
@@ -50,10 +50,10 @@ class LogSettings:
         )
 
     def strictness(self, log_name: str, wanted: bool | None) -> bool:
-        """Whether a write to the log, which says ``wanted`` or nothing, makes no smaller ledger.
+        """Whether a write that says ``wanted`` (or None) must make no smaller ledger.
 
         Raises:
-            InvalidRequestError: the log is strict, and the write is not to be.
+            InvalidRequestError: the log is strict, and the write asked for the opposite.
         """
         if self.is_strict and wanted is False:
             raise InvalidRequestError(
@@ -63,7 +63,7 @@ class LogSettings:
         return self.is_strict or bool(wanted)
 
     def way_to_use(self, log_name: str, wanted: "LogSettings") -> str:
-        """A hint for who was to create a log of other settings under this log's name."""
+        """Return a hint for a client that wanted a new log of this name with other settings."""
         hint = "open it, or choose another name"
         if wanted.is_unbounded and not self.is_unbounded:
             hint += f"; unbounded it is made by {conversion(log_name, is_unbounded=True)}"
@@ -71,5 +71,5 @@ class LogSettings:
 
 
 def conversion(log_name: str, *, is_unbounded: bool) -> str:
-    """The command that makes the log so."""
+    """Return the command that makes the log unbounded, or chained."""
     return f"bkspark log convert {log_name} {'--unbounded' if is_unbounded else '--chained'}"

@@ -1,13 +1,13 @@
-"""Where a streaming query stands in a log, and how it goes on from there.
+"""The position of a streaming query in a log, and where the query continues.
 
-Rule 1. An offset means something only within its generation: an overwritten log, or one that was
-deleted and made anew, counts from 0 again. So a position is both.
+Rule 1. An offset has a meaning only within its generation: an overwritten log, or a log deleted and
+made anew, counts from 0 again. So a position has both.
 
-Rule 2. Offsets end exclusively: a batch ``[start, end)`` has the same rows whenever it is run, and
-the next one begins at ``end``.
+Rule 2. Ends are exclusive: a batch ``[start, end)`` has the same rows in every run, and the next
+batch begins at ``end``.
 
-Rule 3. Rows that are gone are never stepped over in silence: it is an error, or, if the query asked
-for it, a skip that is reported.
+Rule 3. A query never skips lost rows silently: the query gets an error or, on request, a reported
+skip.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from bkspark.errors import InvalidRequestError, NoSuchEntryError
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """The first offset that was not read yet, in its generation."""
+    """The first unread offset, in its generation."""
 
     generation: int
     offset: int
@@ -25,10 +25,10 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What of a log can be read now.
+    """The range of a log that can be read now.
 
     Attributes:
-        has_open_end: more may be confirmed than is seen: not every bookie of the tail answers.
+        has_open_end: more entries may be confirmed, because not every bookie of the tail answers.
     """
 
     log_name: str
@@ -40,11 +40,11 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """Where to go on.
+    """Where to continue.
 
     Attributes:
-        loss: what is gone between the old position and this one, in one line; mostly empty.
-        skipped: how many entries are gone; None if nobody knows, because their log is gone too.
+        loss: the lost rows between the old position and this position, in one line; mostly empty.
+        skipped: number of lost entries; None if unknown, because their generation is gone.
     """
 
     begin: Position
@@ -53,10 +53,10 @@ class Resumption:
 
 
 def begin_at(offset: int, extent: Extent) -> Position:
-    """The position of ``offset``, which a new query asks for.
+    """Return the position of ``offset``, requested by a new query.
 
     Raises:
-        NoSuchEntryError: it is behind the log's end.
+        NoSuchEntryError: the offset is after the log's end.
     """
     if offset > extent.end_offset:
         raise NoSuchEntryError(
@@ -68,10 +68,10 @@ def begin_at(offset: int, extent: Extent) -> Position:
 
 
 def resume(start: Position, extent: Extent, *, fails_on_loss: bool) -> Resumption:
-    """Go on from ``start`` in the log as it is now.
+    """Return where to continue from ``start`` in the log as of now.
 
     Raises:
-        NoSuchEntryError: rows behind ``start`` are gone, and that is an error for this query.
+        NoSuchEntryError: rows after ``start`` are lost, and this query treats loss as an error.
         InvalidRequestError: ``start`` is not a position of this log.
     """
     _require_reached(start, extent)
@@ -105,7 +105,7 @@ def require_order(start: Position, end: Position) -> None:
     """Check that a batch does not end before its start.
 
     Raises:
-        InvalidRequestError: it does.
+        InvalidRequestError: the batch ends before its start.
     """
     if end < start:
         raise InvalidRequestError(

@@ -1,17 +1,17 @@
 """The runs of a streaming query that write into a log.
 
-Rule 1. Of the runs of one query only the newest may write; a run becomes the newest the first time
-it opens the log. One that finds another behind itself was taken over from, and has to end.
+Rule 1. Of the runs of a query only the newest may write; a run becomes the newest the first time it
+opens the log. A run listed before another run has been replaced, and must end.
 
-Rule 2. Only so many queries are remembered, and runs of each: those that began a run last. A
-forgotten run that wakes is taken for the newest, so the wrong one of two is told to end. Nothing is
-written twice or lost by that: a micro-batch is looked up among the transactions of the log, which
-say so much more ("transactions", rules 2 to 4), and both have its rows from one checkpoint.
+Rule 2. A log remembers a bounded number of queries, and of runs of each: those with the latest
+start of a run. A resumed run that is no longer listed counts as the newest, and the current run is
+stopped. No row is lost or written twice: the log's transactions decide each micro-batch and
+remember far more ("transactions", rules 2 to 4), and both runs read their rows from one checkpoint.
 
-Rule 3. When a log is deleted, rows go that the checkpoints of its queries count as written. So the
-name remembers these queries for ever, and none of them writes there again without a new checkpoint,
-whoever creates a log anew under it. Only that is sure: micro-batches without rows leave no mark, so
-a query that no mark is found of has not lost anything by that alone.
+Rule 3. Deleting a log removes rows that checkpoints count as written. So the name remembers these
+queries for ever. None of them writes to a later log of the name without a new checkpoint. Only a
+mark is proof: micro-batches without rows leave no mark, so a query without a mark may have lost no
+rows.
 """
 
 from collections.abc import Collection, Mapping
@@ -21,22 +21,24 @@ from bkspark.errors import LedgerFencedError, NoSuchLedgerError
 from bkspark.protocol.log.transactions import QUERIES_MAX, QUERY, digest_of, known_queries
 
 RUNS_MAX = 16
-"""Runs remembered of one query; a run older than these that wakes is taken for a new one."""
+"""Runs remembered of a query; an older run that resumes counts as a new run."""
 
 Streams = Mapping[str, tuple[str, ...]]
-"""Per query id the ids of its runs, the current one last; the query that began one last is last."""
+"""Per query id the ids of its runs, the current run last; queries in the order of their last new
+run.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamRun:
-    """One run of a streaming query: Spark's ids of the query and of this start of it."""
+    """One run of a streaming query: Spark's ids of the query and of this start."""
 
     query_id: str
     run_id: str
 
 
 def with_run(streams: Streams, run: StreamRun) -> Streams:
-    """Return ``streams`` with ``run`` as the current one of its query.
+    """Return ``streams`` with ``run`` as the current run of its query.
 
     Raises:
         LedgerFencedError: a newer run has taken over.
@@ -55,25 +57,25 @@ def with_run(streams: Streams, run: StreamRun) -> Streams:
 
 
 def app_id(query_id: str) -> str:
-    """Under which the last batch of a query stands among the transactions of a log."""
+    """Return the query's name among the log's transactions."""
     return f"{QUERY}{query_id}"
 
 
 def queries_of(streams: Streams, transactions: Mapping[str, int]) -> tuple[str, ...]:
-    """All queries that may have rows in a log: those with a mark or its digest, or with a run.
+    """Return all queries that may have rows in a log: by name, by digest, or by a run.
 
-    The marks in a tail that is still open are not among ``transactions``, but whoever holds it has
-    registered a run.
+    The marks in an open tail are not among ``transactions``, but the tail's writer has registered a
+    run.
     """
     marked = known_queries(transactions)
     return tuple(dict.fromkeys([*marked, *streams]))
 
 
 def require_not_orphaned(run: StreamRun, orphaned_queries: Collection[str], log_name: str) -> None:
-    """Check that no rows of the query went with a deleted log of this name (rule 3).
+    """Check that no deletion of a log of this name removed rows of the query (rule 3).
 
     Raises:
-        NoSuchLedgerError: they did.
+        NoSuchLedgerError: a deletion removed such rows.
     """
     if not {run.query_id, digest_of(app_id(run.query_id))}.isdisjoint(orphaned_queries):
         raise NoSuchLedgerError(

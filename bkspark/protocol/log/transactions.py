@@ -1,20 +1,20 @@
-"""The last version of each application that wrote to a log, as much as a log remembers of them.
+"""The last versions of the applications that wrote to a log, as far as a log remembers them.
 
-Each record of a log, of a ledger and of an unbounded log's rows repeats these, so they are bounded.
-Those of an unbounded log's rows and of its ledger have fewer: whoever takes the ledger over puts
-them into the log's record first.
+Each record of a log, of a ledger and of an unbounded log's rows repeats the versions, so their
+number is bounded. Records of an unbounded log's rows, and of its ledger, keep fewer versions: a
+takeover of the ledger first puts the versions into the log's record.
 
-Rule 1. Applications stand in the order of their last commit. The newest are there by name.
+Rule 1. Applications stand in the order of their last commit. The newest stand by name.
 
-Rule 2. Of those before them a digest of the name is left, with the version. It still tells whether
-a version is in the log, but not the name.
+Rule 2. Of older applications only a digest of the name remains, with the version. The digest still
+tells whether a version is in the log, but not the name.
 
-Rule 3. Of those before these only their number is left. An application of them that comes again
-cannot be told from a new one. A query can, unless its batch is its first: a new query begins with
-batch 0.
+Rule 3. Of still older applications only the number remains. If such an application returns, the log
+cannot tell the application from a new application. A query can be told apart, unless its batch is
+its first: a new query begins with batch 0.
 
-Rule 4. Streaming queries are counted apart, so no number of other applications displaces one. A
-query that has committed to the log lately, or is running, is among the newest.
+Rule 4. Streaming queries are counted apart, so other applications never displace a query. A query
+that has committed to the log lately, or is running, is among the newest.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,25 +25,25 @@ from bkspark.errors import InvalidRequestError, OutcomeUnknownError
 from bkspark.protocol.ledger.record import Transaction
 
 NAMED_MAX = 128
-"""Applications by name. Each record of an unbounded log has them all, so they are few."""
+"""Applications kept by name. Each record of an unbounded log repeats all, so they are few."""
 
 QUERIES_MAX = 256
-"""Streaming queries by name, apart from these."""
+"""Streaming queries kept by name, in addition to the applications."""
 
 DIGESTS_MAX = 10_000
-"""Applications by the digests of their names: some 210 kB in the log's record."""
+"""Applications kept by the digests of their names: some 210 kB in the log's record."""
 
 TAIL_DIGESTS_MAX = 1_000
 """The same in each record of an unbounded log's rows."""
 
 QUERY_DIGESTS_MAX = 1_000
-"""Streaming queries by the digests of their names, in every record."""
+"""Streaming queries kept by the digests of their names, in every record."""
 
 QUERY = "stream/"
-"""What the name of a query begins with, among those of applications."""
+"""Prefix of a query's name among the names of applications."""
 
 _FORGOTTEN = {False: "#", True: f"#{QUERY}"}
-"""Under what the number of those stands that are forgotten: of applications, and of queries."""
+"""The keys for the numbers of forgotten applications and of forgotten queries."""
 
 _COUNTERS = frozenset(_FORGOTTEN.values())
 
@@ -51,10 +51,10 @@ Transactions = Mapping[str, int]
 
 
 def require_of_application(transaction: Transaction | None) -> None:
-    """Refuse a name that an application must not take.
+    """Refuse a name reserved for queries or for digests of names.
 
     Raises:
-        InvalidRequestError: names of queries and digests of names are spelled like it.
+        InvalidRequestError: the name begins with a reserved prefix.
     """
     if transaction is not None and transaction.app_id.startswith((QUERY, "#")):
         raise InvalidRequestError(
@@ -68,13 +68,13 @@ DIGEST_LENGTH = 16
 
 
 def digest_of(app_id: str) -> str:
-    """What is left of the name in place of it (rule 2)."""
+    """Return the digest stored in place of the name (rule 2)."""
     prefix = prefix_of(of_queries=app_id.startswith(QUERY))
     return f"{prefix}{sha256(app_id.encode()).hexdigest()[:DIGEST_LENGTH]}"
 
 
 def prefix_of(*, of_queries: bool) -> str:
-    """What a digest begins with."""
+    """Return the prefix of digests."""
     return _FORGOTTEN[of_queries]
 
 
@@ -87,13 +87,13 @@ class Kind:
 
 
 def kinds_of(transactions: Transactions) -> tuple[Kind, Kind]:
-    """Applications and queries, in one pass: there may be thousands."""
+    """Return applications and queries, found in a single pass: there may be thousands."""
     applications, queries = Kind([], []), Kind([], [])
     length, prefix = 1 + DIGEST_LENGTH, _FORGOTTEN[True]
     for key in transactions:
         if key[:1] != "#":
             (queries if key.startswith(QUERY) else applications).named.append(key)
-        elif len(key) == length and not key.startswith(prefix):  # as most are, and quicker
+        elif len(key) == length and not key.startswith(prefix):  # the common case, answered faster
             applications.digests.append(key)
         elif key not in _COUNTERS:
             (queries if key.startswith(prefix) else applications).digests.append(key)
@@ -101,21 +101,21 @@ def kinds_of(transactions: Transactions) -> tuple[Kind, Kind]:
 
 
 def is_name(key: str) -> bool:
-    """Whether ``key`` is an application's name, and neither a digest nor a number of forgotten."""
+    """Whether ``key`` is an application's name, neither a digest nor a number of forgotten."""
     return not key.startswith("#")
 
 
 def last_version(transactions: Transactions, app_id: str) -> int | None:
-    """The last version of an application that the log knows of; None if it knows of none."""
+    """Return the last known version of an application, or None."""
     version = transactions.get(app_id)
     return transactions.get(digest_of(app_id)) if version is None else version
 
 
 def has_committed(transactions: Transactions, transaction: Transaction | None) -> bool:
-    """Whether this version of the application, or a later one, is in the log already.
+    """Whether this version of the application, or a later version, is in the log already.
 
     Raises:
-        OutcomeUnknownError: that is not known any more (rule 3).
+        OutcomeUnknownError: the log may have forgotten the application (rule 3).
     """
     if transaction is None:
         return False
@@ -123,10 +123,10 @@ def has_committed(transactions: Transactions, transaction: Transaction | None) -
 
 
 def version_before(transactions: Transactions, transaction: Transaction) -> int:
-    """The last version of the transaction's application that the log knows of; -1 for none.
+    """Return the last known version of the transaction's application; -1 if unknown.
 
     Raises:
-        OutcomeUnknownError: the log may have forgotten it (rule 3).
+        OutcomeUnknownError: the log may have forgotten the application (rule 3).
     """
     last = last_version(transactions, transaction.app_id)
     is_query = transaction.app_id.startswith(QUERY)
@@ -142,22 +142,22 @@ def version_before(transactions: Transactions, transaction: Transaction) -> int:
 
 
 def forgotten_count(transactions: Transactions, *, of_queries: bool) -> int:
-    """How many applications the log has forgotten for good, or how many queries."""
+    """Return how many applications, or how many queries, the log has forgotten for good."""
     return transactions.get(_FORGOTTEN[of_queries], 0)
 
 
 def listed(transactions: Transactions) -> dict[str, int]:
-    """The transactions that are known by name or by digest, without the numbers of others."""
+    """Return the transactions known by name or by digest, without the forgotten numbers."""
     return {key: version for key, version in transactions.items() if key not in _COUNTERS}
 
 
 def remembering(
     transactions: Transactions, done: Transactions, *, is_of_tail: bool = False
 ) -> dict[str, int]:
-    """Return ``transactions`` with what was ``done`` since as the newest; bounded.
+    """Return ``transactions`` with the ``done`` ones as the newest; bounded.
 
     Args:
-        is_of_tail: whether they are for a record of rows. The log's record keeps more of them.
+        is_of_tail: whether the result is for a record of rows. The log's record keeps more.
     """
     found = dict(transactions)
     has_digests = not all(map(is_name, done))
@@ -166,7 +166,7 @@ def remembering(
         if given in _COUNTERS:
             found[given] = max(version, found.get(given, 0))
             continue
-        key = names.get(given, given)  # else a digest and its name would say two versions
+        key = names.get(given, given)  # a digest and its name must not both have a version
         last = last_version(found, key) if is_name(key) else found.get(key)
         if last is None or version > last:
             found.pop(digest_of(key) if is_name(key) else key, None)
@@ -182,13 +182,13 @@ def remembering(
 
 
 def forgotten_queries(transactions: Transactions) -> dict[str, int]:
-    """Return what a log remembers of them alone, as a deleted log does."""
+    """Return only the number of forgotten queries, for a deleted log."""
     key = _FORGOTTEN[True]
     return {key: transactions[key]} if key in transactions else {}
 
 
 def known_queries(transactions: Transactions) -> list[str]:
-    """The ids of queries that are known by name, then the digests of others."""
+    """Return the ids of the queries known by name, then the digests of other queries."""
     _, queries = kinds_of(transactions)
     return [*(key.removeprefix(QUERY) for key in queries.named), *queries.digests]
 
@@ -196,11 +196,10 @@ def known_queries(transactions: Transactions) -> list[str]:
 def _shrink(
     found: dict[str, int], kind: Kind, most: int, digests_most: int, *, counter: str
 ) -> None:
-    """Leave of the oldest of a kind only what the bounds allow (rules 1 to 3).
+    """Replace the oldest names of a kind by digests, and drop digests (rules 1 to 3).
 
     Args:
-        counter: under what the number of those stands that are forgotten; empty if they are not,
-            as the log's record has them.
+        counter: key for the number of dropped digests; empty if the log's record keeps the digests.
     """
     new = list[str]()
     for name in _oldest(kind.named, most):
@@ -219,17 +218,20 @@ def _oldest(keys: list[str], most: int) -> list[str]:
 
 
 def order_of(transactions: Transactions) -> list[int]:
-    """Where each stands among their sorted names: JSON objects have no order. Empty if sorted."""
+    """Return each name's place among the sorted names, since JSON objects have no order.
+
+    Empty if the names are sorted.
+    """
     places = {name: place for place, name in enumerate(sorted(transactions))}
     order = [places[name] for name in transactions]
     return [] if order == sorted(order) else order
 
 
 def in_order(transactions: Transactions, order: Iterable[int]) -> dict[str, int]:
-    """Return the transactions in the ``order`` that ``order_of`` gave.
+    """Return the transactions in the ``order`` made by ``order_of``.
 
     Raises:
-        ValueError: it is none of them.
+        ValueError: ``order`` is no order of these names.
     """
     names, places = sorted(transactions), list(order)
     if places and sorted(places) != list(range(len(names))):
