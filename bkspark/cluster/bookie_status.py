@@ -7,6 +7,7 @@ that looks at records alone takes such a bookie where there is no other.
 """
 
 import logging
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from bkspark.bookie.contract import BookieAddress
@@ -15,6 +16,7 @@ from bkspark.cluster.records import Records
 from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.format.cluster import BookieRecord
 from bkspark.protocol.bookies import fullness
+from bkspark.protocol.bookies.placement import Candidate
 from bkspark.protocol.ledger.metadata import Member
 
 logger = logging.getLogger(__name__)
@@ -65,6 +67,27 @@ class BookieStatus:
         if not self.is_full:
             return ""
         return fullness.told(self.record.marks, self.free_bytes, self.total_bytes)
+
+
+class Usable(list[Candidate]):
+    """Bookies that may get into an ensemble.
+
+    Attributes:
+        problem: why the first of the others may not, in one line; empty if all may.
+    """
+
+    problem = ""
+
+
+def usable(statuses: Iterable[BookieStatus], lost: Collection[Member]) -> Usable:
+    """Those that may get into an ensemble, but none that was declared lost."""
+    found = Usable()
+    for status in statuses:
+        if status.may_join and status.member not in lost:
+            found.append(Candidate(status.member, status.record.domain, status.free_bytes))
+        elif status.member not in lost:
+            found.problem = found.problem or status.problem or status.write_problem
+    return found
 
 
 def look_at(record: BookieRecord, address: BookieAddress) -> BookieStatus:

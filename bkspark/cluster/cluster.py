@@ -9,7 +9,7 @@ from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster import admission, bookie_client, fan_out
 from bkspark.cluster.admission import NewBookie, Site
 from bkspark.cluster.bookie_client import BookieClient
-from bkspark.cluster.bookie_status import BookieStatus, look_at, note_fullness
+from bkspark.cluster.bookie_status import BookieStatus, Usable, look_at, note_fullness, usable
 from bkspark.cluster.bound import BoundToProcess
 from bkspark.cluster.founding import make_cluster
 from bkspark.cluster.hang_memory import HangMemory
@@ -29,7 +29,6 @@ from bkspark.format.cluster import BookieRecord, ClusterRecord
 from bkspark.metadata import names, patience
 from bkspark.metadata import uri as metadata_stores
 from bkspark.metadata.contract import MetadataStore
-from bkspark.protocol.bookies.placement import Candidate
 from bkspark.protocol.bookies.quarantine import Quarantine
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.log.record import LogRecord
@@ -240,7 +239,7 @@ class Cluster(BoundToProcess):
 
     def candidates(
         self, *, exclude: Collection[str] = (), enough: int | None = None, needed: int = 0
-    ) -> list[Candidate]:
+    ) -> Usable:
         """Bookies that may get into an ensemble now; none that was declared lost.
 
         That a disk has passed a mark is noted in its bookie's record.
@@ -252,11 +251,7 @@ class Cluster(BoundToProcess):
         statuses = self.probe(exclude=exclude, enough=enough, needed=needed, step_over=leave_out)
         for status in statuses:
             note_fullness(self.registrations, status)
-        return [
-            Candidate(status.member, status.record.domain, status.free_bytes)
-            for status in statuses
-            if status.may_join and status.member not in lost
-        ]
+        return usable(statuses, lost)
 
     def note_failure(self, member: Member) -> None:
         """A writer could not use a bookie; after some failures others are chosen first."""

@@ -331,6 +331,7 @@ class _Pool:
         if among is None:
             among = cluster.candidates(exclude=exclude, enough=enough, needed=needed)
         self._candidates = [c for c in among if c.member in self.addresses]
+        self._problem = getattr(among, "problem", "")
         self._suspects = cluster.suspects
         self._last = last
 
@@ -358,6 +359,7 @@ class _Pool:
             exclude=exclude,
             near=beside,
             last=self._suspects() | self._last,
+            problem=self._problem,
         )
         return [self.addresses[candidate.member] for candidate in chosen]
 

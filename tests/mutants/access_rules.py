@@ -1,7 +1,9 @@
 """Mutants of which users may read and change a cluster's files."""
 
+from .change import Replace
 from .mutant import Mutant
 
+SENT = "tests/unit/ledger/handles/test_nothing_sent.py"
 ACCESS = "tests/unit/storage/test_access.py"
 
 MUTANTS = (
@@ -115,5 +117,17 @@ MUTANTS = (
         "        for seconds in _WAITS if self.group is not None else ():",
         "        for seconds in ():",
         (f"{ACCESS}::test_a_folder_is_waited_for_until_its_maker_has_set_its_mode",),
+    ),
+    Mutant(
+        "entries that were sent are said not to be in doubt",
+        "turns.known",
+        Replace("isinstance(error, NothingSentError)", "False"),
+        (f"{SENT}::test_a_writer_that_cannot_ask_leaves_its_entries_in_doubt",),
+    ),
+    Mutant(
+        "what a writer's last request says is said of all its entries",
+        "undecided.with_outcome",
+        Replace("isinstance(error, NothingSentError)", "False"),
+        (f"{SENT}::test_entries_that_were_sent_are_undecided_whatever_ended_the_writer",),
     ),
 )

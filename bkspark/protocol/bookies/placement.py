@@ -46,6 +46,7 @@ def choose(
     exclude: Collection[str] = (),
     near: Sequence[Candidate] = (),
     last: Collection[str] = (),
+    problem: str = "",
 ) -> list[Candidate]:
     """Choose ``count`` distinct bookies: in ring order, or with ``near`` the best spread first.
 
@@ -53,6 +54,7 @@ def choose(
         exclude: bookie ids that must not be chosen.
         near: bookies that are in the ensemble already; their domains count as used.
         last: bookie ids that are chosen only where there is no other.
+        problem: why a bookie is no candidate, for the message.
 
     Raises:
         NotEnoughBookiesError: fewer than ``count`` usable candidates.
@@ -63,7 +65,7 @@ def choose(
     if len(open_) < count:
         needed = "1 bookie is" if count == 1 else f"{count} bookies are"
         raise NotEnoughBookiesError(
-            f"{needed} needed but only {len(open_)} can be used",
+            f"{needed} needed but only {len(open_)} can be used" + (problem and f": {problem}"),
             hint="add bookies (`bkspark bookie add URL`), or see to those that "
             "`bkspark bookies` does not show as usable",
         )

@@ -161,6 +161,16 @@ def test_without_a_group_nothing_is_shared(users: Users) -> None:
 
 
 @pytest.mark.thorough
+def test_bookies_that_let_nobody_in_are_named(users: Users) -> None:
+    init(users, OWNER, "--group", str(GROUP))
+    for number in (1, 2, 3):
+        (users.folder / f"b{number}").chmod(0o700)
+    why = users.refused(MEMBER, users.uri, "chained", "x", code=APPEND)
+    assert why.startswith("bkspark.errors.NotEnoughBookiesError: ")
+    assert f"Permission denied (run as user {OWNER}, who owns it)" in why
+
+
+@pytest.mark.thorough
 def test_a_user_makes_a_cluster_only_for_a_group_of_its_own(users: Users) -> None:
     done = users.run(OTHER, "init", users.uri, "--group", str(GROUP))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)

@@ -2,15 +2,18 @@
 
 import os
 import re
+import resource
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from bkspark.bookie.uri import open_bookie
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster, init_cluster
-from bkspark.errors import InvalidRequestError, NothingSentError
+from bkspark.errors import BookieUnavailableError, InvalidRequestError, NothingSentError
 from bkspark.format.cluster import GROUP_MAX
 from bkspark.metadata.files import FileMetadataStore
 from bkspark.metadata.versioned_store import MARKER
@@ -283,3 +286,67 @@ def test_a_mode_that_is_not_kept_is_an_error(
     finally:
         os.umask(before)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_process_without_descriptors_is_told_so_everywhere(place: Path) -> None:
+    """Each call is refused, and nothing is said to be in doubt."""
+    place.mkdir()
+    uri = init_private(place)
+    with BookKeeper(uri) as keeper:
+        log = keeper.create_log("log")
+        with log.writer() as writer:
+            writer.append(b"x")
+        calls: list[Callable[[], object]] = [
+            lambda: keeper.create_log("other"),
+            lambda: list(log.read(0)),
+            log.writer,
+            keeper.create_ledger,
+            keeper.list_bookies,
+            lambda: BookKeeper(uri),
+        ]
+        for call in calls:
+            with starved(), pytest.raises(NothingSentError) as raised:
+                call()
+            assert "Too many open files; nothing was sent; raise the limit" in str(raised.value)
+        assert [entry.value for entry in log.read(0)] == [b"x"]
+        assert keeper.list_logs() == ["log"]
+
+
+def test_a_bookie_says_what_this_process_lacks(place: Path) -> None:
+    place.mkdir()
+    uri = init_private(place)
+    with Cluster(uri) as cluster:
+        record = cluster.bookie("bookie-1").value
+        bookie = open_bookie(cluster.address(record))
+        with starved(), pytest.raises(BookieUnavailableError) as raised, bookie.open_root():
+            pass
+    assert str(raised.value).endswith(
+        "Too many open files (raise the limit of open files (ulimit -n))"
+    )
+
+
+def init_private(place: Path) -> str:
+    uri = (place / "meta").as_uri()
+    init_cluster(uri, [(place / f"b{n}").as_uri() for n in (1, 2, 3)])
+    return uri
+
+
+@contextmanager
+def starved() -> Iterator[None]:
+    """This process has no descriptor left."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    open_now = os.open(os.devnull, os.O_RDONLY)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + 1, limits[1]))
+        held = []
+        with suppress(OSError):
+            while True:
+                held.append(os.open(os.devnull, os.O_RDONLY))
+        try:
+            yield
+        finally:
+            for descriptor in held:
+                os.close(descriptor)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        os.close(open_now)
