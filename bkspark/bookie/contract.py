@@ -251,11 +251,12 @@ class BookieStorage(Protocol):
         """The cookie's bytes; None if there surely is none."""
         ...
 
-    def require_suitable(self, cookie: bytes | None = None) -> None:
+    def require_suitable(self, cookie: bytes | None = None, group: int | None = None) -> None:
         """Return if ``format`` would accept this place; changes nothing.
 
         Args:
             cookie: what was found there: it may be, if nothing else is.
+            group: of users that share the cluster; its members may have made what is there.
 
         Raises:
             InvalidRequestError: it is taken, not empty, missing, or of an unsuitable kind.

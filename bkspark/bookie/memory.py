@@ -319,7 +319,11 @@ class MemoryStorage:
         file = disk.files.get(COOKIE) if disk else None
         return None if file is None else bytes(file.data)
 
-    def require_suitable(self, cookie: bytes | None = None) -> None:
+    def require_suitable(
+        self,
+        cookie: bytes | None = None,
+        group: int | None = None,  # noqa: ARG002 - only files have groups
+    ) -> None:
         disk = find_disk(_checked(self.url))
         if disk is not None:
             self._require_empty(disk, cookie)

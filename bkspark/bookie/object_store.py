@@ -287,7 +287,11 @@ class S3Storage:
         with self._unavailable_on_error("read the cookie in"):
             return _read_cookie(objects)
 
-    def require_suitable(self, cookie: bytes | None = None) -> None:
+    def require_suitable(
+        self,
+        cookie: bytes | None = None,
+        group: int | None = None,  # noqa: ARG002 - only files have groups
+    ) -> None:
         objects = Objects(parse(self.url))
         with self._unavailable_on_error("look at"):
             names = [name for name in objects.entries("") if name[0] != "."]

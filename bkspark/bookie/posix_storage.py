@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from bkspark.bookie.os_errors import UnavailableOnOSError
 from bkspark.bookie.posix_place import path_of, read_cookie
-from bkspark.errors import InvalidRequestError
+from bkspark.errors import CorruptDataError, InvalidRequestError
+from bkspark.format import cookie as cookie_format
 from bkspark.format.layout import COOKIE
 from bkspark.storage import posix_calls
 from bkspark.storage.access import FOLDER_MODE, Access, NotPrivateError, settle_place
@@ -19,14 +20,9 @@ from bkspark.storage.shown import shown_url
 
 @dataclass(frozen=True, slots=True)
 class PosixStorage:
-    """What is, or is to be, the directory at ``file:///absolute/path``.
-
-    Attributes:
-        group: whose members share it, if a bookie of their cluster is to be made there.
-    """
+    """What is, or is to be, the directory at ``file:///absolute/path``."""
 
     url: str
-    group: int | None = None
 
     def read_cookie(self) -> bytes | None:
         path = path_of(self.url)
@@ -37,7 +33,7 @@ class PosixStorage:
             except FileNotFoundError:
                 return None
 
-    def require_suitable(self, cookie: bytes | None = None) -> None:
+    def require_suitable(self, cookie: bytes | None = None, group: int | None = None) -> None:
         path = path_of(self.url)
         parent = os.path.dirname(path)
         with self._unavailable_on_error("look at", path):
@@ -47,21 +43,22 @@ class PosixStorage:
                     hint="mount the disk or make that directory first; only the last one is made",
                 )
             with suppress(FileNotFoundError), self._opened(path) as root:
-                _check_is_usable(root, path, cookie, Access(self.group))
+                _check_is_usable(root, path, cookie, Access(group))
 
     def format(self, cookie: bytes) -> None:
-        self.require_suitable(cookie)
+        group = _group_in(cookie)
+        self.require_suitable(cookie, group)
         path = path_of(self.url)
         parent = os.path.dirname(path)
         with self._unavailable_on_error("initialise", path):
             with suppress(FileExistsError):
                 os.mkdir(path, FOLDER_MODE)
             with self._opened(path) as root:
-                _check_is_usable(root, path, cookie, Access(self.group))
-                _settle(path, self.group)
+                _check_is_usable(root, path, cookie, Access(group))
+                _settle(path, group)
                 with self._opened(parent) as above:
                     os.fsync(above)
-                is_new = posix_calls.put_new(root, COOKIE, cookie, Access(self.group))
+                is_new = posix_calls.put_new(root, COOKIE, cookie, Access(group))
                 if not is_new and read_cookie(root) != cookie:
                     raise _already_a_bookie(path)
 
@@ -86,6 +83,14 @@ class PosixStorage:
 def domain_of(device: int) -> str:
     """The failure domain of what is on a disk."""
     return f"disk-{os.major(device)}:{os.minor(device)}"
+
+
+def _group_in(cookie: bytes) -> int | None:
+    """The group that the cookie names; none of what is no cookie, which its reader refuses."""
+    try:
+        return cookie_format.decode(cookie).group
+    except CorruptDataError:
+        return None
 
 
 def _settle(path: str, group: int | None) -> None:

@@ -21,7 +21,7 @@ def _memory_bookie(address: BookieAddress) -> Bookie:
     return MemoryBookie(address)
 
 
-def _memory_storage(url: str, _group: int | None) -> BookieStorage:
+def _memory_storage(url: str) -> BookieStorage:
     from bkspark.bookie.memory import MemoryStorage
 
     return MemoryStorage(url)
@@ -33,7 +33,7 @@ def _s3_bookie(address: BookieAddress) -> Bookie:
     return S3Bookie(address)
 
 
-def _s3_storage(url: str, _group: int | None) -> BookieStorage:
+def _s3_storage(url: str) -> BookieStorage:
     from bkspark.bookie.object_store import S3Storage
 
     return S3Storage(url)
@@ -44,7 +44,7 @@ _BOOKIES: dict[str, Callable[[BookieAddress], Bookie]] = {
     "memory": _memory_bookie,
     "s3": _s3_bookie,
 }
-_STORAGES: dict[str, Callable[[str, int | None], BookieStorage]] = {
+_STORAGES: dict[str, Callable[[str], BookieStorage]] = {
     "file": PosixStorage,
     "memory": _memory_storage,
     "s3": _s3_storage,
@@ -56,13 +56,9 @@ def open_bookie(address: BookieAddress) -> Bookie:
     return environment.opened(address.bookie_id, _BOOKIES[_scheme(address.url)](address))
 
 
-def storage(url: str, group: int | None = None) -> BookieStorage:
-    """The storage at ``url``, whoever it belongs to.
-
-    Args:
-        group: of users that share it, if it is to become a bookie of their cluster, in a directory.
-    """
-    return _STORAGES[_scheme(url)](url, group)
+def storage(url: str) -> BookieStorage:
+    """The storage at ``url``, whoever it belongs to."""
+    return _STORAGES[_scheme(url)](url)
 
 
 def _scheme(url: str) -> str:

@@ -145,7 +145,7 @@ def admit(site: Site, url: str, bookie_id: str, *, accepts_risk: bool = False) -
     """
     url = canonical(url)
     require_fit(unquote(url))
-    place = storage(url, site.group)
+    place = storage(url)
     found = place.read_cookie()
     begun = None if found is None else _begun(site, url, found, bookie_id)
     if begun is None:
@@ -160,7 +160,7 @@ def admit(site: Site, url: str, bookie_id: str, *, accepts_risk: bool = False) -
             f"there is a bookie {bookie_id!r} already", hint="`bkspark bookies` lists them"
         )
     require_outside(url, [site.metadata_uri, *(record.url for record in site.bookies.values())])
-    place.require_suitable(found)
+    place.require_suitable(found, site.group)
     risk = storage_risk(url, site.metadata_uri, is_accepted=accepts_risk)
     new_id = bookie_id or _free_id(site.bookies.keys() | site.removed)
     cookie = begun or Cookie(

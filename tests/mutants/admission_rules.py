@@ -53,9 +53,8 @@ MUTANTS = (
         "a cookie that a killed client left counts before it is durable",
         "PosixStorage.format",
         Replace(
-            "posix_calls.put_new(root, COOKIE, cookie, Access(self.group))",
-            "not read_cookie(root) and "
-            "posix_calls.put_new(root, COOKIE, cookie, Access(self.group))",
+            "posix_calls.put_new(root, COOKIE, cookie, Access(group))",
+            "not read_cookie(root) and posix_calls.put_new(root, COOKIE, cookie, Access(group))",
         ),
         (f"{ADMISSION}::test_a_cookie_that_a_killed_client_left_is_made_durable",),
     ),

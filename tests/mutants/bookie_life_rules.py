@@ -133,8 +133,8 @@ MUTANTS = (
         "a bookie is begun anew over data",
         "_require_wiped",
         Replace(
-            "storage(record.url, cluster.group).require_suitable",
-            "storage(record.url, cluster.group).failure_domain",
+            "place.require_suitable(None, cluster.group)",
+            "place.failure_domain()",
         ),
         (f"{ANEW}::test_a_place_that_was_not_emptied_is_refused[file-data]",),
     ),

@@ -55,7 +55,7 @@ def reinit(
     _require_wiped(cluster, before)
     if not makes_folder:
         _require_mounted(cluster, before)
-    place = storage(before.url, cluster.group)
+    place = storage(before.url)
     is_accepted = accepts_risk or bool(before.storage_risk)
     risk = admission.storage_risk(before.url, cluster.store.uri, is_accepted=is_accepted)
     after = replace(
@@ -106,7 +106,8 @@ def _require_wiped(cluster: Cluster, record: BookieRecord) -> None:
     try:
         found = places.cookie_at(address)
         if found is None:
-            places.ask(address, storage(record.url, cluster.group).require_suitable)
+            place = storage(record.url)
+            places.ask(address, lambda: place.require_suitable(None, cluster.group))
     except BookieUnavailableError as error:
         raise InvalidRequestError(
             f"whether {shown} is empty cannot be told: {error.args[0]}",

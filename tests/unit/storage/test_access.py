@@ -199,6 +199,8 @@ def test_what_another_group_or_everybody_can_change_is_not_believed(
     store = FileMetadataStore((place / "meta").as_uri())
     store.format(GROUP)
     store.put(KEY, b"v1", None)
+    seen = store.get(KEY)
+    assert seen is not None
     path = place / "meta" / name
     path.chmod(mode | (0o050 if path.is_dir() else 0))
     if mode == 0o2760:
@@ -206,8 +208,13 @@ def test_what_another_group_or_everybody_can_change_is_not_believed(
         other = os.stat_result([*shown[:5], ANOTHER, *shown[6:]])
         monkeypatch.setattr(os, "stat", _instead(os.stat, shown, other))
         monkeypatch.setattr(os, "fstat", _instead(os.fstat, shown, other))
-    with pytest.raises(NothingSentError, match="is writable by "):
-        FileMetadataStore(store.uri).get(KEY)
+    calls: list[Callable[[FileMetadataStore], object]] = [
+        lambda found: found.get(KEY),
+        lambda found: found.is_current(KEY, seen),
+    ]
+    for call in calls:
+        with pytest.raises(NothingSentError, match="is writable by "):
+            call(FileMetadataStore(store.uri))
 
 
 def _instead(
