@@ -282,9 +282,8 @@ class BookieKind:
 
     Attributes:
         bookie: makes the bookie at an address, and looks nothing up.
-        storage: makes the storage at a URL, and looks nothing up. Its second argument is the id of
-            a group of users that share the storage, or None; a kind without users ignores it.
+        storage: makes the storage at a URL, and looks nothing up.
     """
 
     bookie: Callable[[BookieAddress], Bookie]
-    storage: Callable[[str, int | None], BookieStorage]
+    storage: Callable[[str], BookieStorage]

@@ -57,8 +57,8 @@ class ShelfStore(FileMetadataStore):
         return super().uri.replace("file", "shelf", 1)
 
 
-def _storage(url: str, group: int | None) -> BookieStorage:
-    return PosixStorage(directory(url), group)
+def _storage(url: str) -> BookieStorage:
+    return PosixStorage(directory(url))
 
 
 BOOKIE = BookieKind(ShelfBookie, _storage)
