@@ -19,7 +19,6 @@ from bkspark.cluster import arguments
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.ledger.recovery.running import Runner
-from bkspark.verbs.running import runner_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -203,13 +202,30 @@ class Verb:
         dry_run, no_lease = values.pop("dry_run"), values.pop("no_lease", True)
         is_narrow = any(values.get(name) for name in _NARROWING)
         how = {name: values.pop(name) for name in _OF_TASKS if name in values}
-        runner = runner_of(how.get("spark"), self.name)
+        runner = _runner_of(how.get("spark"), self.name)
         run = Run(dry_run, ask, not (no_lease or dry_run or is_narrow), runner, **how)
         with self.opens(arguments.metadata_uri(values.pop("metadata_uri"))) as cluster:
             work = partial(self.work, cluster, run, **values)
             return lease.alone(
                 cluster, self.name, work, is_wanted=run.takes_lease, tell=how.get("tell")
             )
+
+
+def _runner_of(spark: "SparkSession | None", verb: str) -> Runner | None:
+    """Tasks of ``spark``; None for threads of this process.
+
+    Raises:
+        InvalidRequestError: the driver of ``spark`` is elsewhere.
+    """
+    if spark is None:
+        return None
+    # Imported here: a caller without a session need not have Spark.
+    from bkspark.spark.actions import SparkRunner
+    from bkspark.spark.connect import require_own_driver
+
+    instead = f"use `bkspark {verb}` where the bookies are mounted, or spark-submit jobs/{verb}.py"
+    require_own_driver(spark, f"an {verb}" if verb[0] in "aeiou" else f"a {verb}", instead)
+    return SparkRunner(spark.sparkContext)
 
 
 VERBS: dict[str, Verb] = {}
