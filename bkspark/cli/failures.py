@@ -12,6 +12,9 @@ from bkspark.errors import USERS_MISTAKES, BookKeeperError
 
 USAGE = 2
 
+_OF_PARSERS = "Value error, "
+"""What typer puts before the words of an option's own parser."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -54,6 +57,7 @@ def _failure(error: Exception) -> Failure:
         context = getattr(error, "ctx", None)
         path = "bkspark" if context is None else context.command_path
         message = str(error.format_message()).rstrip(".")  # type: ignore[attr-defined]
+        message = message.replace(_OF_PARSERS, "")
         return Failure("UsageError", message, f"see `{path} --help`", USAGE)
     first_line = (str(error).splitlines() or [""])[0]
     return Failure(name, f"{name}: {first_line}", "run again with --debug to see all of it", 1)

@@ -38,6 +38,8 @@ def test_sizes_and_times_take_units(run, words):
     place = next(n for n, word in enumerate(words) if word[-1] in "hBnd" and word[0].isdecimal())
     status, out, err = run(*words[:place], "5 apples", *words[place + 1 :])
     assert (status, out, err.count("\n")) == (2, "", 1)
+    option = words[place - 1]
+    assert err.startswith(f"bkspark: Invalid value for '{option}': {option} must be a ")
     assert words[place - 1] in err
 
 
