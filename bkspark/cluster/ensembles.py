@@ -22,7 +22,7 @@ from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster import ensemble_log
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun, Joining, enlist
-from bkspark.cluster.stepping_over import leave_out
+from bkspark.cluster.stepping_over import leave_out, leave_out_unless
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.format.digest import Digester
 from bkspark.protocol.bookies import placement
@@ -158,7 +158,7 @@ def stand_ins(
     mark, or that failed often lately, is better than none.
     """
     lost = cluster.lost_members()
-    records = [record for record in cluster.bookies().values() if not record.is_read_only]
+    records = [record for record in cluster.bookies(leave_out).values() if not record.is_read_only]
     found = [Candidate(cluster.address(r).member, r.domain) for r in records]
     full = frozenset(record.bookie_id for record in records if record.is_full)
     pool = _Pool(cluster, among=[c for c in found if c.member not in lost], last=full)
@@ -299,8 +299,8 @@ class Successors:
 
 def ensemble_of(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress] | None:
     """Where the members of the last fragment are; None if one was initialised anew since."""
-    addresses = cluster.addresses()
     members = ledger.last_fragment.ensemble
+    addresses = cluster.addresses(leave_out_unless({member.bookie_id for member in members}))
     if any(member not in addresses for member in members):
         return None
     return [addresses[member] for member in members]

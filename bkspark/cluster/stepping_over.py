@@ -8,6 +8,7 @@ first, and again only after a long time, should it still be bad then.
 import logging
 import threading
 from collections import OrderedDict
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from bkspark import environment
@@ -52,6 +53,20 @@ def leave_out(key: str, error: BookKeeperError) -> None:
     if not isinstance(error, CorruptDataError):
         raise error
     step_over(logger, BadCopy("", key.rpartition("/")[2]), str(error.args[0]))
+
+
+def leave_out_unless(named: Collection[str]) -> Callable[[str, BookKeeperError], None]:
+    """The same, but the record of a bookie that is ``named`` stays an error.
+
+    For recoveries and repairs of ledgers: a member that is left out would count as lost.
+    """
+
+    def step_over(key: str, error: BookKeeperError) -> None:
+        if key.rpartition("/")[2] in named:
+            raise error
+        leave_out(key, error)
+
+    return step_over
 
 
 class _Told:

@@ -101,8 +101,8 @@ MUTANTS = (
         "a read-only bookie stands in",
         "stand_ins",
         Replace(
-            "[record for record in cluster.bookies().values() if not record.is_read_only]",
-            "[record for record in cluster.bookies().values()]",
+            "[record for record in cluster.bookies(leave_out).values() if not record.is_read_only]",
+            "[record for record in cluster.bookies(leave_out).values()]",
         ),
         (f"{SPARES}::test_bookies_that_are_lost_or_read_only_stand_in_for_nobody[False]",),
     ),

@@ -80,10 +80,10 @@ MUTANTS = (
         (f"{BETWEEN}::test_a_record_that_changed_meanwhile_is_looked_at_anew",),
     ),
     Mutant(
-        "a bookie whose record cannot be read is none",
-        "_require_readable",
-        Replace("key.startswith(f'{prefix}/')", "key == f'{prefix}/'"),
-        (f"{BETWEEN}::test_a_record_of_a_bookie_that_cannot_be_read_stops_everything",),
+        "a lost bookie whose record cannot be read is none",
+        "_unreadable_bookies",
+        Replace("prefix == layout.LOST_PREFIX", "False"),
+        (f"{BETWEEN}::test_an_unreadable_word_of_a_lost_bookie_stops_every_repair",),
     ),
     Mutant(
         "a bookie that has come back is replaced all the same",

@@ -8,6 +8,8 @@ EACH = f"{ASIDE}::test_a_record_is_named_and_set_aside_and_its_bytes_stay"
 STRAYS = f"{ASIDE}::test_ledgers_of_a_log_that_was_set_aside_are_never_garbage"
 GO_ON = f"{ASIDE}::test_readers_and_writers_go_on_without_a_bookie_whose_record_is_unreadable"
 
+BETWEEN = "tests/integration/upkeep/test_repairs_between.py"
+
 MUTANTS = (
     Mutant(
         "the bytes of a record that is set aside are not kept",
@@ -115,5 +117,35 @@ MUTANTS = (
         "removing._in_the_way",
         Replace("(Left('metadata', f'it may name {bookie_id}: {error.args[0]}', hint),)", "()"),
         (f"{ASIDE}::test_a_bookie_that_an_unreadable_record_may_name_stays",),
+    ),
+    Mutant(
+        "a repair takes a bookie whose record cannot be read for one that is gone",
+        "_without_those_of",
+        Replace(
+            "{member.bookie_id for one in fragments for member in one.ensemble} & set(unknown)",
+            "set()",
+        ),
+        (
+            f"{BETWEEN}::test_an_unreadable_record_of_a_bookie_stops_repairs_of_its_own_ledgers_only",
+        ),
+    ),
+    Mutant(
+        "an audit takes a bookie whose record cannot be read for one that is gone",
+        "Audit._absent",
+        Replace(
+            'f"{layout.BOOKIES_PREFIX}/{member.bookie_id}" in self._cluster.unreadable', "False"
+        ),
+        (
+            f"{BETWEEN}::test_an_unreadable_record_of_a_bookie_stops_repairs_of_its_own_ledgers_only",
+        ),
+    ),
+    Mutant(
+        "a recovery takes a bookie whose record cannot be read for one that is gone",
+        "Recoverer._addresses",
+        Replace("leave_out_unless(named)", "leave_out_unless(())"),
+        (
+            f"{BETWEEN}"
+            "::test_an_unreadable_record_of_a_bookie_stops_recoveries_of_its_own_ledgers_only",
+        ),
     ),
 )

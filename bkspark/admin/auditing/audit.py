@@ -217,6 +217,8 @@ class Audit:
 
     def _absent(self, member: Member) -> Absent:
         who = f"bookie {member.bookie_id}"
+        if f"{layout.BOOKIES_PREFIX}/{member.bookie_id}" in self._cluster.unreadable:
+            return Absent(f"the record of {who} cannot be read", is_gone=False)
         if member.bookie_id not in self._registered:
             return Absent(f"{who} is not registered any more", is_gone=True)
         if member not in self._addresses:

@@ -18,6 +18,7 @@ from bkspark.admin.survey import Survey
 from bkspark.cluster.arguments import require_number
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
+from bkspark.cluster.stepping_over import leave_out
 from bkspark.errors import CorruptDataError
 from bkspark.format import layout
 from bkspark.ledger.recovery.running import Runner
@@ -83,10 +84,14 @@ def repair(
     began_ms = environment.now_ms()
     runner = telling(run, tell)
     found = _audited(survey, wanted, runner)
-    _require_readable(survey)
+    unknown = _unreadable_bookies(survey)
+    found, untouched = _without_those_of(unknown, found, survey)
+    if unknown:
+        cluster.registrations.step_over = leave_out
     if not dry_run:
         away.note_silent(cluster, found.silent)
     plan = _plan(cluster, survey, found, wanted.lost_after)
+    plan = replace(plan, skipped=(*plan.skipped, *untouched))
     if dry_run:
         return planned(VERB, plan)
     work = Repair(cluster, wanted.password, runner, wanted.bytes_per_second)
@@ -113,15 +118,47 @@ def _audited(survey: Survey, wanted: Wanted, run: Runner) -> Findings:
     return work.findings
 
 
-def _require_readable(survey: Survey) -> None:
-    """Who is lost, or not registered any more, must be known."""
-    for prefix in (layout.BOOKIES_PREFIX, layout.LOST_PREFIX):
-        for key, reason in survey.unreadable.items():
-            if key.startswith(f"{prefix}/"):
-                raise CorruptDataError(
-                    f"nothing is repaired: metadata record {key} cannot be read: {reason}",
-                    hint="`bkspark metadata damaged` says what to do",
-                )
+def _unreadable_bookies(survey: Survey) -> frozenset[str]:
+    """Ids of bookies whose records cannot be read: whether they have what they had is unknown.
+
+    Raises:
+        CorruptDataError: it is not known which bookies are lost, so no repair is safe.
+    """
+    found = set[str]()
+    for key, reason in survey.unreadable.items():
+        prefix, _, name = key.partition("/")
+        if prefix == layout.LOST_PREFIX:
+            raise CorruptDataError(
+                f"nothing is repaired: metadata record {key} cannot be read: {reason}",
+                hint="`bkspark metadata damaged` says what to do",
+            )
+        if prefix == layout.BOOKIES_PREFIX:
+            found.add(name)
+    return frozenset(found)
+
+
+def _without_those_of(
+    unknown: Collection[str], found: Findings, survey: Survey
+) -> tuple[Findings, list[tuple[int, str]]]:
+    """``found`` without ledgers that name a bookie of ``unknown``; and these, with the reason.
+
+    To a repair a bookie that is not there is lost, and these may be there. A ledger that names none
+    of them is not affected: they are not sources of its copies, and get none.
+    """
+    if not unknown:
+        return found, []
+    left: dict[int, str] = {}
+    ids = {gap.ledger_id for gap in found.gaps} | {one.ledger_id for one in found.short}
+    for ledger_id in sorted(ids):
+        seen = survey.ledgers.get(str(ledger_id))
+        fragments = () if seen is None else seen.value.fragments
+        named = {member.bookie_id for one in fragments for member in one.ensemble} & set(unknown)
+        if named:
+            names = ", ".join(sorted(named))
+            left[ledger_id] = f"it names {names}, whose metadata record cannot be read"
+    gaps = [gap for gap in found.gaps if gap.ledger_id not in left]
+    short = [one for one in found.short if one.ledger_id not in left]
+    return replace(found, gaps=gaps, short=short), list(left.items())
 
 
 def _plan(

@@ -15,6 +15,7 @@ from bkspark.cluster import ensembles
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import Versioned
+from bkspark.cluster.stepping_over import leave_out_unless
 from bkspark.errors import BookKeeperError, LedgerClosedError, NoSuchLedgerError
 from bkspark.format.recovery import StuckRecovery
 from bkspark.ledger.journals.journal_folder import journals_of
@@ -149,7 +150,7 @@ class Recoverer:
             self._seen = self._update(partial(_taken_over, environment.token()))
         except LedgerClosedError:
             return self._look()
-        self._known = self._cluster.addresses()
+        self._known = self._addresses()
         if self.opener is not None:
             self.opener.begin_anew()
         return steps.TakenOver(self._ledger, tuple(self._known))
@@ -178,11 +179,16 @@ class Recoverer:
         return self._cluster.ledgers.update(str(self._ledger_id), changed, seen=self._seen)
 
     def _spares(self, wanted: steps.ChooseSpares) -> steps.Event:
-        self._known |= self._cluster.addresses()
+        self._known |= self._addresses()
         found = ensembles.stand_ins(
             self._cluster, wanted.count, exclude=wanted.exclude, near=wanted.near
         )
         return steps.Spares(tuple(address.member for address in found))
+
+    def _addresses(self) -> dict[Member, BookieAddress]:
+        """Where bookies are; one that cannot be told and that the ledger names stops a recovery."""
+        named = {member.bookie_id for one in self._ledger.fragments for member in one.ensemble}
+        return self._cluster.addresses(leave_out_unless(named))
 
     def _address(self, member: Member) -> BookieAddress:
         return self._known[member]

@@ -6,14 +6,17 @@ from dataclasses import replace
 import pytest
 
 from bkspark import verbs
+from bkspark.admin import bookies
 from bkspark.admin.repairing.plan import RepairPlan, Step
 from bkspark.admin.repairing.repair import TRIES_MAX, Repair
+from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import CorruptDataError
 from bkspark.format import layout
 from bkspark.ledger.deleting import make_tombstone
 from bkspark.ledger.recovery.running import in_threads
+from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.upkeep.repairing import Need, Place, Standing, Way
 from bkspark.testing.faulty_cluster import METADATA, Operation
 from tests.integration.rig import Rig
@@ -204,16 +207,85 @@ def test_what_a_killed_repair_left_is_made_durable_before_it_counts(rig: Rig) ->
     assert calls.index(("sync", name)) < [call for call, _ in calls].index("open_journal")
 
 
-def test_a_record_of_a_bookie_that_cannot_be_read_stops_everything(
-    make_rig: Callable[..., Rig],
+def make_unreadable(rig: Rig, folder: str, name: str) -> None:
+    """The record of a bookie."""
+    paths = list((rig.folder / "metadata").rglob(f"{folder}/{name}/*"))
+    assert paths
+    for path in paths:
+        path.write_bytes(b"\xff" * 100)
+
+
+@pytest.fixture
+def half_known(make_rig: Callable[..., Rig]) -> tuple[Rig, int, int, str]:
+    """A cluster with two ledgers that lack copies; of the first one a member's record cannot be
+    read. Their ids, and that member."""
+    rig = make_rig(kind="memory", bookie_count=5)
+    first = written(rig)
+    one = members(rig, first)[0]
+    bookies.readonly(rig.uri, one)
+    second = written(rig)
+    assert one not in members(rig, second)
+    for ledger_id in (first, second):
+        away = next(m for m in members(rig, ledger_id) if m != one)
+        take(rig, away, "/journal/", ledger_id)
+    make_unreadable(rig, "bookies", one)
+    return rig, first, second, one
+
+
+def test_an_unreadable_record_of_a_bookie_stops_repairs_of_its_own_ledgers_only(
+    half_known: tuple[Rig, int, int, str],
 ) -> None:
     """As nothing it is absent, and as absent its copies would be replaced."""
+    rig, named, other, unreadable = half_known
+    before = rig.ledger(named)
+    report = repaired(rig)
+    reasons = {left.subject: left.reason for left in report.left}
+    assert reasons[f"ledger {named}"] == (
+        f"it names {unreadable}, whose metadata record cannot be read"
+    )
+    assert f"metadata record bookies/{unreadable}" in reasons
+    assert f"ledger {other}" not in reasons
+    assert rig.ledger(named) == before
+    audited = verbs.audit(rig.uri)
+    found = {row["ledger_id"]: row["copies"] for row in audited.details["copies"]}
+    assert other not in found
+    assert f"the record of bookie {unreadable} cannot be read" in {
+        row["reason"] for row in audited.details["copies"] if row["is_unknown"]
+    }
+
+
+def test_an_unreadable_record_of_a_bookie_stops_recoveries_of_its_own_ledgers_only(
+    make_rig: Callable[..., Rig],
+) -> None:
+    rig = make_rig(kind="memory", bookie_count=5)
+    with BookKeeper(rig.uri) as keeper:
+        handle = keeper.create_ledger()
+        handle.append(b"a")
+        handle.release()
+        named = handle.ledger_id
+        one = members(rig, named)[0]
+        bookies.readonly(rig.uri, one)
+        handle = keeper.create_ledger()
+        handle.append(b"a")
+        handle.release()
+        other = handle.ledger_id
+    assert one not in members(rig, other)
+    make_unreadable(rig, "bookies", one)
+    report = verbs.recover(rig.uri, ledgers=[named, other], no_lease=True)
+    assert f"ledger {named}" in {left.subject for left in report.left}
+    assert rig.ledger(other).state is LedgerState.CLOSED
+    assert rig.ledger(named).state is not LedgerState.CLOSED
+
+
+def test_an_unreadable_word_of_a_lost_bookie_stops_every_repair(
+    make_rig: Callable[..., Rig],
+) -> None:
+    """Which bookies are lost is not known then."""
     rig = make_rig(kind="memory", bookie_count=5)
     ledger_id = written(rig)
     before = rig.ledger(ledger_id)
-    one = members(rig, ledger_id)[0]
-    for path in (rig.folder / "metadata").rglob(f"bookies/{one}/*"):
-        path.write_bytes(b"\xff" * 100)
+    give_up(rig, members(rig, ledger_id)[0])
+    make_unreadable(rig, "lost", members(rig, ledger_id)[0])
     with pytest.raises(CorruptDataError, match="nothing is repaired"):
         repaired(rig)
     with Cluster(rig.uri) as cluster:
