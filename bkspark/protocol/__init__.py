@@ -1,6 +1,7 @@
 """The protocol: pure values and decisions. No I/O, no clock, no randomness, no threads.
 
-BookKeeper's half: ``ledger`` is what a ledger is, ``writer`` who acknowledges what, ``recovery``
-what follows when a writer is gone. ``log`` is what makes a row of ledgers one log. ``bookies`` says
-which bookies are chosen, ``upkeep`` what may be done to ledgers beside those who write and read.
+BookKeeper's part: ``ledger`` defines a ledger, ``writer`` decides acknowledgements, ``recovery``
+decides how a ledger is closed or continued without its writer. ``log`` makes one log of many
+ledgers. ``bookies`` chooses bookies. ``upkeep`` decides which maintenance may run beside writers
+and readers.
 """

@@ -1,7 +1,7 @@
-"""The bound of each number that a user gives or that a record holds.
+"""The bound of each number given by a user or stored in a record.
 
-Options, commands, Python arguments and codecs take their bounds from here. A number that a caller
-may give can therefore be stored, and what is stored can be read.
+Options, commands, Python arguments and codecs take their bounds from here. So every accepted number
+can be stored, and every stored number can be read.
 """
 
 import json
@@ -9,18 +9,20 @@ from collections.abc import Collection
 from math import isfinite
 
 NUMBER_MIN, NUMBER_MAX = -(2**63), 2**63 - 1
-"""What a number of a record holds: 64 bits."""
+"""The range of a number in a record: 64 bits."""
 
 SECONDS_MAX = 100 * 366 * 86_400.0
-"""A longer time is for ever. Waits of every platform and times in milliseconds take this one."""
+"""A longer time means for ever. Waits of every platform, and times in milliseconds, accept this
+value.
+"""
 
 TRANSACTION_VERSION_MAX = NUMBER_MAX
 APPLICATION_ID_BYTES_MAX = 1_024
-"""Of a ``txnAppId`` as JSON writes it: each record of a log may repeat it."""
+"""Of a ``txnAppId`` as JSON writes it: each record of a log may repeat the name."""
 
 OFFSET_MAX = NUMBER_MAX
 LIMIT_MAX = NUMBER_MAX
-"""Of a limit of entries or bytes. A higher one is no limit."""
+"""Of a limit of entries or bytes. A higher number means no limit."""
 
 TRIGGER_MAX = 2**62
 TASK_BYTES_MAX = 2**40
@@ -28,8 +30,9 @@ BLOCK_BYTES_MAX = 2**30
 QUORUM_SIZE_MAX = 2**16
 
 LOG_RECORD_BYTES_MAX = 768 * 2**10
-"""Of a log's record before a write begins, whatever the store: ZooKeeper takes some 1,000 kB, and
-other writers may change the record meanwhile."""
+"""Of a log's record before a write begins, for every store: ZooKeeper takes some 1,000 kB, and
+other writers may change the record meanwhile.
+"""
 
 SETTINGS_BYTES_MAX = 512 * 2**10
 """Of the schema and the custom metadata of a new ledger: its record grows with its fragments."""
@@ -38,21 +41,21 @@ _DIGITS_MAX = 19
 
 
 def is_stored_number(value: object) -> bool:
-    """Whether ``value`` is a whole number that a record holds; a truth value is none."""
+    """Whether ``value`` is a whole number within the bounds of a record; False for a bool."""
     return type(value) is int and NUMBER_MIN <= value <= NUMBER_MAX
 
 
 def are_stored_numbers(values: Collection[int]) -> bool:
-    """Whether all ``values`` are such, of which there is at least one."""
+    """Whether all ``values`` (at least one) are stored numbers."""
     is_whole = set(map(type, values)) == {int}
     return is_whole and min(values) >= NUMBER_MIN and max(values) <= NUMBER_MAX
 
 
 def whole(text: str) -> int:
-    """The number that ``text`` spells in digits, with a sign or without one.
+    """Return the number spelled by ``text`` in digits, with or without a minus sign.
 
     Raises:
-        ValueError: it is another text, such as one with a blank, or it has too many digits.
+        ValueError: ``text`` is no such number (for example has a blank), or has too many digits.
     """
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit()) or len(digits.lstrip("0")) > _DIGITS_MAX:
@@ -61,7 +64,7 @@ def whole(text: str) -> int:
 
 
 def json_bytes(text: object) -> int:
-    """The size of ``text`` as JSON writes it; 0 if it is no text, or has half a character."""
+    """Return the size of ``text`` as JSON writes it; 0 if not a text, or with half a character."""
     if not isinstance(text, str):
         return 0
     try:
@@ -72,15 +75,15 @@ def json_bytes(text: object) -> int:
 
 
 def limit(number: int) -> int | None:
-    """``number``, or None, which is no limit, if it is too large to be one."""
+    """Return ``number``, or None (no limit) if too large to be a limit."""
     return None if number > LIMIT_MAX else number
 
 
 def time_limit(seconds: float) -> float | None:
-    """``seconds``, or None, which is no limit, if they are more than ``SECONDS_MAX``."""
+    """Return ``seconds``, or None (no limit) above ``SECONDS_MAX``."""
     return None if seconds > SECONDS_MAX else seconds
 
 
 def is_time(seconds: float) -> bool:
-    """Whether ``seconds`` are a number from 0 on, however many."""
+    """Whether ``seconds`` is a finite number >= 0."""
     return isfinite(seconds) and seconds >= 0

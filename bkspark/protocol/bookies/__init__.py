@@ -1,1 +1,1 @@
-"""Which bookies are chosen, and which not for now: they hang, or their disks are nearly full."""
+"""Which bookies are chosen, and which are avoided for now: hanging ones, and nearly full disks."""

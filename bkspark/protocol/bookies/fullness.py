@@ -1,9 +1,9 @@
-"""When a bookie's disk counts as full, and when no more.
+"""When a bookie's disk counts as full.
 
-A disk that is used beyond the upper mark is full, and stays so until it is used less than the lower
-mark says: what is freed in between would be filled again by the next ledger, and the bookie would
-come and go. Full is a matter of placement alone. A disk that takes no byte more is found out by
-whoever writes to it; here some room is kept for those who write there already, and for recoveries.
+A disk used above the upper mark is full, and stays full until used below the lower mark. Without
+the lower mark the next ledger would fill the freed space again, and the bookie would come and go.
+Fullness affects placement only. A client notices a disk without any free byte when its write fails;
+the marks keep room for present writers and for recoveries.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _WHOLE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Two marks on a disk, in thousandths of it that are used.
+    """Two marks on a disk, in thousandths used.
 
     Raises:
         ValueError: not 0 < low <= high <= 1000.
@@ -32,15 +32,15 @@ class Marks:
 
 
 USUAL_MARKS = Marks(950, 900)
-"""BookKeeper's threshold of disk usage, and where a disk may be written to again."""
+"""BookKeeper's thresholds of disk usage: when a disk is full, and when it may be used again."""
 
 
 def is_full(marks: Marks, free_bytes: int, total_bytes: int, *, was_full: bool) -> bool:
     """Whether a disk counts as full now.
 
     Args:
-        total_bytes: 0 if unknown: then nothing changes.
-        was_full: what was said of it before.
+        total_bytes: 0 if unknown; the result is then ``was_full``.
+        was_full: the previous result.
     """
     if total_bytes <= 0:
         return was_full
@@ -51,7 +51,7 @@ def is_full(marks: Marks, free_bytes: int, total_bytes: int, *, was_full: bool) 
 
 
 def told(marks: Marks, free_bytes: int, total_bytes: int) -> str:
-    """In one line what follows from being full."""
+    """Explain in one line how placement treats the full disk."""
     used = _WHOLE * (total_bytes - free_bytes) // total_bytes if total_bytes > 0 else 0
     how = f"{_percent(used)} of its disk is used" if used else "its disk was nearly full"
     below = _percent(marks.low_permille)

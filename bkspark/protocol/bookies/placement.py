@@ -1,16 +1,16 @@
-"""Which bookies get into an ensemble.
+"""Chooses the bookies of an ensemble.
 
-Rule 1. Spread over failure domains first: a domain gets its second member only when every domain
-that can give one has its first. In a new ensemble the members of one domain are as far apart on
-the ring as their number allows, so that a write set (Qw neighbours) meets as many domains as
-possible.
+Rule 1. Members are spread over failure domains first: a domain gives its second member only after
+every domain that can has given its first. In a new ensemble the members of a domain are as far
+apart on the ring as their number allows, so that a write set (Qw neighbours) meets as many domains
+as possible.
 
-Rule 2. Inside a domain, chance decides, weighted by free space and capped, so that a new empty
+Rule 2. Inside a domain the choice is random, weighted by free space and capped, so that a new empty
 bookie is preferred but not flooded (BookKeeper's disk-weighted placement).
 
-Rule 3. Before all that: bookies that failed often lately come last (``quarantine``, rule 2).
+Rule 3. Before both rules: bookies that failed often lately come last (``quarantine``, rule 2).
 
-Chance is an argument: ``draw`` returns floats in [0, 1).
+Randomness is an argument: ``draw`` returns floats in [0, 1).
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from bkspark.errors import NotEnoughBookiesError
 from bkspark.protocol.ledger.metadata import Member
 
 WEIGHT_MULTIPLE_MAX = 3.0
-"""A bookie weighs at most this many times the median; BookKeeper's default for the same cap."""
+"""Cap of a bookie's weight, in medians; BookKeeper's default for the same cap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Candidate:
     """A bookie that may be chosen.
 
     Attributes:
-        domain: failure domain: bookies of one domain are expected to be lost together.
+        domain: failure domain: bookies of a domain are expected to be lost together.
         free_bytes: free space, or 0 if unknown.
     """
 
@@ -52,9 +52,9 @@ def choose(
 
     Args:
         exclude: bookie ids that must not be chosen.
-        near: bookies that are in the ensemble already; their domains count as used.
-        last: bookie ids that are chosen only where there is no other.
-        problem: why a bookie is no candidate, for the message.
+        near: bookies already in the ensemble; their domains count as used.
+        last: bookie ids chosen only if no other bookie is left.
+        problem: why other bookies cannot be used, for the message.
 
     Raises:
         NotEnoughBookiesError: fewer than ``count`` usable candidates.
@@ -84,13 +84,13 @@ def choose(
 def in_place(
     before: Sequence[Member], failed: Collection[int], chosen: Sequence[Member]
 ) -> dict[int, Member]:
-    """Who is where by ensemble index, of those ``chosen`` in place of the ensemble ``before``.
+    """Assign the ``chosen`` members to ensemble indexes, in place of the ensemble ``before``.
 
-    Whoever is there already keeps its place. So the others are as far apart on the ring as that
-    leaves room for. A place for which there is nobody is left to whoever has it, if it can stay.
+    Present members keep their places, and the new members are only as far apart on the ring as
+    these allow. A place without a new member keeps its present member, unless failed.
 
     Args:
-        failed: ensemble indexes of those that cannot stay.
+        failed: ensemble indexes of members that cannot stay.
     """
     staying = {
         index: member
@@ -107,7 +107,7 @@ def in_place(
 
 
 def shared_domains(candidates: Sequence[Candidate]) -> dict[str, list[str]]:
-    """Failure domains that hold more than one bookie, with the bookie ids in them."""
+    """Return the failure domains with several bookies, with their bookie ids."""
     by_domain: dict[str, list[str]] = {}
     for candidate in candidates:
         by_domain.setdefault(candidate.domain, []).append(candidate.member.bookie_id)
@@ -117,8 +117,8 @@ def shared_domains(candidates: Sequence[Candidate]) -> dict[str, list[str]]:
 def _spaced_out(chosen: Sequence[Candidate]) -> list[Candidate]:
     """Deal the members, domain after domain, into as many rows as the largest domain has members.
 
-    Two of one domain then lie in different rows, at least the length of a row apart: E divided by
-    the number of rows, and no order of the ring has them farther apart.
+    Members of a domain then lie in different rows, at least a row's length apart: E divided by the
+    number of rows. No order of the ring puts them farther apart.
     """
     by_domain: dict[str, list[Candidate]] = {}
     for candidate in chosen:

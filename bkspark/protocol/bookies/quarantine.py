@@ -1,10 +1,10 @@
-"""Which bookies failed so often lately that others are asked first.
+"""Bookies in quarantine: they failed often lately, and placement asks other bookies first.
 
-Rule 1. ``FAILURES_MAX`` failures of one bookie within ``WINDOW_SECONDS`` put it into quarantine,
-until ``QUARANTINE_SECONDS`` after the last of them.
+Rule 1. ``FAILURES_MAX`` failures of a bookie within ``WINDOW_SECONDS`` put it into quarantine,
+until ``QUARANTINE_SECONDS`` after the last failure.
 
 Rule 2. Quarantine is a preference and never a refusal: placement takes these bookies last. So a
-fault that hits all of them stops nobody, and no promise depends on a clock (R17).
+fault of all bookies stops no writer, and no guarantee depends on a clock (R17).
 
 Time is an argument, in seconds from any fixed point.
 """
@@ -17,7 +17,7 @@ QUARANTINE_SECONDS = 1800.0
 
 
 class Quarantine:
-    """The latest failures of each bookie. Callers may be many: a failure lost in a race is fine."""
+    """The latest failures of each bookie. Threads may race: losing a failure is harmless."""
 
     def __init__(self) -> None:
         self._failures: dict[Member, tuple[float, ...]] = {}
@@ -26,7 +26,7 @@ class Quarantine:
         self._failures[member] = (*self._failures.get(member, ()), now)[-FAILURES_MAX:]
 
     def bookie_ids(self, now: float) -> frozenset[str]:
-        """Bookies that are in quarantine."""
+        """Return the ids of the bookies in quarantine."""
         return frozenset(
             member.bookie_id
             for member, times in tuple(self._failures.items())

@@ -265,7 +265,7 @@ class LedgerMetadata:
         if first_entry_id < self.last_fragment.first_entry_id:
             raise self.refused(f"only the last fragment may change, not {first_entry_id}")
         kept = tuple(f for f in self.fragments if f.first_entry_id < first_entry_id)
-        # Members that stay keep their permission and headers from the previous fragment.
+        # Staying members have only what they took for the previous fragment.
         has_headers = self.last_fragment.has_headers
         confirmed = last_add_confirmed if last_add_confirmed >= first_entry_id else -1
         began = (beginning if self.goes_on else None) or self._beginning_at(first_entry_id)

@@ -1,7 +1,7 @@
-"""The recoverer's machine: how a ledger is closed, or taken over, from a writer that is gone.
+"""The recovery's state machine: closes or takes over a ledger whose writer is gone.
 
-Read in this order: ``verdicts`` (what the answers of bookies prove), ``steps`` (what comes in and
-goes out), ``recovering`` (the machine), ``replication`` (what is written back), ``reopening`` (how
-a ledger goes on under a new writer), then what they ask: ``member_tail``, ``conclusions``,
-``losses``, ``record_search``.
+Read in this order: ``verdicts`` (what the answers of bookies prove), ``steps`` (events and
+instructions), ``recovering`` (the machine), ``replication`` (the write-back), ``reopening`` (how a
+new writer continues a ledger), then their parts: ``member_tail``, ``conclusions``, ``losses``,
+``record_search``.
 """

@@ -1,4 +1,4 @@
-"""What a recovery has found out, and what it decides from that."""
+"""The evidence of a recovery, and the decision made from it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -13,13 +13,13 @@ from bkspark.protocol.recovery.verdicts import Doubt, MemberAnswer, Verdict, dec
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """What a recovery has taken over.
+    """A ledger taken over by a recovery.
 
     Attributes:
-        ledger: as it was stored then.
+        ledger: as stored by the takeover.
         known: registered bookies.
-        number: how many terms this recovery has taken, this one among them.
-        writer_token: of whom the ledger is set OPEN for again; empty if it is to be closed.
+        number: how many terms this recovery has taken, including this term.
+        writer_token: token of the new writer; empty if the ledger is to be closed.
     """
 
     ledger: LedgerMetadata
@@ -29,27 +29,27 @@ class Term:
 
     @property
     def ensemble(self) -> tuple[Member, ...]:
-        """Whom it asks: the members that the writer wrote to (RB-05)."""
+        """The members asked: those that the writer wrote to (RB-05)."""
         return self.ledger.last_fragment.ensemble
 
     @property
     def floor(self) -> int:
-        """The last entry in front of the last fragment: nothing up to it is in question (RB-02)."""
+        """The last entry before the last fragment; all entries up to it are decided (RB-02)."""
         return self.ledger.last_fragment.first_entry_id - 1
 
     @property
     def confirmed(self) -> int:
-        """The last entry that is acknowledged by the metadata alone."""
+        """The last entry acknowledged according to the metadata alone."""
         return max(self.floor, self.ledger.last_fragment.confirmed)
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All that a recovery decides from: one look at the members, and who was declared lost.
+    """The basis of all decisions: the members' answers, and the members declared lost.
 
     Attributes:
-        heard: by ensemble index; None where an answer is awaited.
-        lost: who was declared lost.
+        heard: by ensemble index; None while an answer is awaited.
+        lost: members declared lost.
     """
 
     term: Term
@@ -58,7 +58,7 @@ class Evidence:
 
     @classmethod
     def of(cls, term: Term) -> "Evidence":
-        """Nothing is heard yet but of those that were initialised anew."""
+        """Begin without answers, except from members that were initialised anew."""
         gone = (
             None
             if member in term.known
@@ -72,13 +72,13 @@ class Evidence:
         return replace(self, heard=tuple(heard))
 
     def judged(self) -> "Evidence":
-        """The same when all have been heard: one may lack what others say that it had (R14)."""
+        """Return the evidence after all answers, with data losses shown by other members (R14)."""
         lost = lost_data(self.tails, self.term.ledger)
         return replace(self, heard=tuple(lost.get(i, one) for i, one in enumerate(self.heard)))
 
     @property
     def silent(self) -> frozenset[int]:
-        """Who was waited for in vain."""
+        """Ensemble indexes of the members that did not answer in time."""
         return frozenset(i for i, one in enumerate(self.heard) if isinstance(one, Silence))
 
     @property
@@ -87,19 +87,19 @@ class Evidence:
 
     @property
     def shows_loss(self) -> bool:
-        """Whether a member lacks, or cannot show, what the metadata says that it has taken."""
+        """Whether a member lacks, or cannot show, what it took according to the metadata."""
         doubts = (tail.answer.doubt for tail in self.tails.values())
         return any(doubt in (Doubt.DATA_LOST, Doubt.UNCLEAR) for doubt in doubts)
 
     @property
     def problems(self) -> dict[int, str]:
-        """Why answers are in doubt, or missing, in one line each."""
+        """The reasons why answers are in doubt or missing, in one line each."""
         lines = (one.problem if isinstance(one, MemberTail) else str(one) for one in self.heard)
         return {index: line for index, line in enumerate(lines) if line}
 
     @property
     def told(self) -> list[Note]:
-        """Which members have answered, and what is the matter with the others, for people."""
+        """Notes for operators: the members that answered, and the problems of the others."""
         names = [self.term.ensemble[index].bookie_id for index in self.tails]
         notes = [Note(f"fenced and read {', '.join(names) or 'no bookie'}")]
         for index, problem in self.problems.items():
@@ -108,9 +108,9 @@ class Evidence:
         return notes
 
     def answers(self) -> tuple[dict[int, MemberAnswer], list[Note]]:
-        """What was answered, with those that never will because they are lost.
+        """Return the answers, with answers for lost members that will never give any.
 
-        One that was lost and answers all the same may have come back without what it had.
+        A lost member that answers may have come back without its data.
         """
         answers = {index: tail.answer for index, tail in self.tails.items()}
         notes: list[Note] = []
@@ -133,10 +133,10 @@ class Evidence:
         return answers, notes
 
     def lagging(self, confirmed: int) -> tuple[tuple[AddRecord, ...], tuple[Span, ...]]:
-        """What is confirmed and may have fewer copies than the ledger guarantees.
+        """Return confirmed entries that may have fewer copies than the ledger guarantees.
 
-        Returns the records that are shown with all their rows, in order, and the entries of which
-        nobody shows any.
+        Returns the records shown with all their rows, in order, and the entries that no answer
+        shows.
         """
         if not self.term.ledger.settings.guarantees_write_quorum:
             return (), ()
@@ -151,7 +151,7 @@ class Evidence:
         return tuple(found), tuple(not_shown([(done + 1, confirmed)], spans))
 
     def kept(self, record: AddRecord) -> KeptGroup:
-        """The group with its inline rows, put together from whoever has them."""
+        """Return the group with its inline rows, collected from all members."""
         first, parts = record.first_entry_id, dict[int, bytes]()
         for tail in self.tails.values():
             parts.update(tail.parts.get(first, {}))
@@ -160,7 +160,7 @@ class Evidence:
         return KeptGroup(record, parts, members if record.attempts else ())
 
     def record_that_ends_at(self, entry_id: int) -> AddRecord | None:
-        """The record, if a member has shown it."""
+        """Return the record if a member has shown it."""
         for tail in self.tails.values():
             shown = [record for record, _ in tail.answer.records.values()]
             for record in (*shown, tail.confirmed):
@@ -169,7 +169,7 @@ class Evidence:
         return None
 
     def losses(self, confirmed: int) -> list[Loss]:
-        """Which confirmed entries are gone, with their bookies or by damage, or may be."""
+        """Return the confirmed entries that are, or may be, lost with bookies or by damage."""
         ledger = self.term.ledger
         members = {member for fragment in ledger.fragments for member in fragment.ensemble}
         gone = {m for m in members if m in self.lost or m not in self.term.known}
@@ -177,20 +177,20 @@ class Evidence:
         return losses(ledger, gone, confirmed, damaged)
 
     def not_lost(self, indexes: Iterable[int]) -> tuple[Member, ...]:
-        """Who of them is waited for: one that is lost decides nothing."""
+        """Return the members to wait for; a lost member decides nothing."""
         members = (self.term.ensemble[index] for index in indexes)
         return tuple(member for member in members if member not in self.lost)
 
     @property
     def unfit(self) -> frozenset[Member]:
-        """Who gave no answer behind the fence, or is lost."""
+        """The members that gave no answer after a fence, or are lost."""
         ensemble = self.term.ensemble
         heard = {ensemble[index] for index, tail in self.tails.items() if tail.is_fenced}
         return frozenset(member for member in ensemble if member not in heard - self.lost)
 
     @property
     def unsure(self) -> tuple[Member, ...]:
-        """Who gave no sure answer and is not lost."""
+        """The members that gave no sure answer and are not lost."""
         return self.not_lost(self.problems)
 
 
@@ -200,14 +200,14 @@ class Decision:
 
     Attributes:
         confirmed: the last add confirmed.
-        kept: the groups beyond it, in order.
-        lagging: groups up to it that are to get all their copies, in order.
+        kept: the later groups, in order.
+        lagging: earlier groups that are to get all their copies, in order.
         end: the last entry.
-        last: the record that says the length and the transactions up to there; None of an empty
-            ledger, or if none is left.
-        lost_from: first entry lost on the operator's word.
-        given_up: what is lost so, in words.
-        losses: what is, or may be, lost of the confirmed entries, in words.
+        last: the record that states the length and the transactions up to the end; None in an empty
+            ledger, or if no such record is left.
+        lost_from: first entry lost with the operator's consent.
+        given_up: the entries lost with the consent, in words.
+        losses: confirmed entries that are, or may be, lost, in words.
     """
 
     confirmed: int
@@ -221,11 +221,11 @@ class Decision:
 
     @property
     def written_back(self) -> tuple[AddRecord, ...]:
-        """All that is to be on its members before the ledger is closed."""
+        """All groups to write back before the ledger is closed."""
         return (*self.lagging, *self.kept)
 
     def giving_up(self, first: int, loss: str) -> tuple["Decision", Note]:
-        """The same on the operator's word, and what the closing may yet fail to give up."""
+        """Return the decision with the operator's consent, and a note: the close may yet fail."""
         line = f"will be lost if the ledger can be closed: {loss}"
         decision = replace(self, lost_from=first, given_up=(*self.given_up, loss))
         return decision, Note(line, is_warning=True)

@@ -1,7 +1,7 @@
-"""What a recovery that cannot decide says: whom it waits for, what is in doubt, what would help.
+"""The messages of a recovery that cannot decide: awaited bookies, doubts, and the next step.
 
-Stuck recoveries that explain nothing are the oldest complaint about systems of this kind. So each
-sentence names the entry, the bookies and the command.
+Recoveries that are stuck without an explanation are the oldest complaint about systems of this
+kind. So each message names the entry, the bookies and the command.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,12 +15,12 @@ from bkspark.protocol.recovery.verdicts import Doubt, GroupDecision, MemberAnswe
 
 
 def entries(first: int, last: int) -> str:
-    """A range of entries in words."""
+    """Name a range of entries in words."""
     return f"entry {last}" if first == last else f"entries {first} to {last}"
 
 
 def bring_back(silent: Iterable[Member], known: Collection[Member]) -> str:
-    """The hint where bookies are waited for."""
+    """Return the hint for a recovery that waits for bookies."""
     return (
         "bring back one of these bookies, then recover again; one that is gone: "
         f"{_lost_commands(silent, known)}"
@@ -38,17 +38,17 @@ def _lost_command(member: Member, known: Collection[Member]) -> str:
 
 
 def accept(ledger_id: int, loss: str) -> str:
-    """The hint where only the operator's word helps."""
+    """Return the hint if only the operator's consent helps."""
     return f"`bkspark ledger recover {ledger_id} --accept-loss` closes it with this loss: {loss}"
 
 
 def unconfirmed_loss(
     decision: GroupDecision, answers: Mapping[int, MemberAnswer], quorum: Quorum
 ) -> str:
-    """What is given up if the ledger is closed in front of a group that is lost.
+    """Describe what is given up if the ledger is closed before a lost group.
 
-    Range by range: what nobody has whole, and what is whole and goes with it, since entries are
-    acknowledged in order and a ledger has no gaps.
+    Lists each range: entries whole on no bookie, and whole entries given up as well, since entries
+    are acknowledged in order and a ledger has no gaps.
     """
     pieces = given_up(decision.first_entry_id, answers, quorum)
     if not pieces:
@@ -70,13 +70,13 @@ def unconfirmed_loss(
 
 
 def confirmed_loss(first: int, last: int) -> str:
-    """What is lost if the record of the last confirmed entry is."""
+    """Describe the loss of the last confirmed entry's record."""
     verb = "was" if first == last else "were"
     return f"{entries(first, last)} {verb} acknowledged and cannot be read any more"
 
 
 def loss_with_bookies(loss: Loss) -> str:
-    """What is, or may be, lost because bookies are gone."""
+    """Describe entries that are lost, or may be, because bookies are gone."""
     names, gone = (", ".join(m.bookie_id for m in group) for group in (loss.members, loss.gone))
     those = f"of {entries(loss.first_entry_id, loss.last_entry_id)}, those on {names}"
     why = "were declared lost or initialised anew"
@@ -96,7 +96,7 @@ def stuck(
     problems: Mapping[int, str],
     known: Collection[Member],
 ) -> Stuck:
-    """Why the ledger cannot be closed, but for whom it waits for.
+    """Say why the ledger cannot be closed; the caller adds the members to wait for.
 
     Args:
         problems: by ensemble index, in one line each.
@@ -128,7 +128,7 @@ def _next_step(
     answers: Mapping[int, MemberAnswer],
     known: Collection[Member],
 ) -> str:
-    """The hint where silent bookies are waited for, or what is strange on others."""
+    """Return the hint for silent bookies, or for bookies with unclear journals."""
     ensemble = ledger.last_fragment.ensemble
     silent = [ensemble[index] for index in decision.waiting_for if index not in answers]
     unfenced = [
@@ -155,10 +155,10 @@ def since_lost(
     silent: Collection[Member],
     known: Collection[Member],
 ) -> tuple[str, str]:
-    """Reason and hint of a recovery that waited for bookies which were declared lost since.
+    """Return reason and hint of a recovery whose awaited bookies were declared lost since.
 
     Args:
-        silent: those that it waits for still.
+        silent: the bookies that the recovery still waits for.
     """
     gone = f"declared lost since: {_names(lost)}"
     if entry_id is None or not silent:
@@ -183,7 +183,7 @@ def only_they_could_tell(
     answers: Mapping[int, MemberAnswer],
     problems: Mapping[int, str],
 ) -> str:
-    """Of a group that is lost: who could decide, and why none of these bookies ever will."""
+    """Name the bookies that could decide about a lost group, and why none ever will."""
 
     def why(index: int) -> str:
         if decision.first_entry_id in answers[index].records:
@@ -200,10 +200,10 @@ def only_they_could_tell(
 def no_record(
     ledger: LedgerMetadata, entry_id: int, silent: Mapping[Member, str], known: Collection[Member]
 ) -> Stuck:
-    """Why the record of the last confirmed entry is waited for.
+    """Say why the recovery waits for the record of the last confirmed entry.
 
     Args:
-        silent: who may have it, and why in one line.
+        silent: the members that may have the record, each with the reason in one line.
     """
     return Stuck(
         f"ledger {ledger.ledger_id}: no bookie shows the record of the confirmed entry {entry_id} "
@@ -216,10 +216,10 @@ def no_record(
 def not_replicated(
     ledger: LedgerMetadata, gaps: Sequence[Span], waiting_for: tuple[Member, ...]
 ) -> Stuck:
-    """Why a ledger that guarantees its write quorum waits for bookies.
+    """Say why a ledger that guarantees its write quorum waits for bookies.
 
     Args:
-        gaps: confirmed entries that may be on fewer, and that nobody who has answered shows.
+        gaps: confirmed entries that may have fewer copies, and that no answer shows.
     """
     lacking = ", ".join(entries(first, last or first) for first, last in gaps)
     names = ", ".join(member.bookie_id for member in waiting_for)
@@ -236,7 +236,7 @@ def not_replicated(
 def record_is_lost(
     ledger: LedgerMetadata, entry_id: int, loss: str, waiting_for: tuple[Member, ...]
 ) -> Stuck:
-    """Why the operator's word is needed, where no bookie that is left has that record."""
+    """Say why the operator's consent is needed if no remaining bookie has the record."""
     return Stuck(
         f"ledger {ledger.ledger_id} cannot be closed yet: no bookie that is left has the record "
         f"of the confirmed entry {entry_id}",
@@ -246,7 +246,7 @@ def record_is_lost(
 
 
 def confirmed_is_gone(loss: Loss) -> str:
-    """The warning about confirmed entries that are, or may be, lost."""
+    """Return the warning about confirmed entries that are, or may be, lost."""
     line = f"DATA LOSS: {loss_with_bookies(loss)}"
     return line if loss.is_certain else f"POSSIBLE {line}; reading them tells"
 
@@ -254,10 +254,10 @@ def confirmed_is_gone(loss: Loss) -> str:
 def too_few(
     ledger: LedgerMetadata, group: AddRecord, needed: int, problems: Iterable[str]
 ) -> Stuck:
-    """Why what was found cannot be written back.
+    """Say why the found entries cannot be written back.
 
     Args:
-        needed: how many bookies must have it.
+        needed: number of bookies that must have the entries.
     """
     what = entries(group.first_entry_id, group.last_entry_id)
     verb = "was" if group.entry_count == 1 else "were"
@@ -270,7 +270,7 @@ def too_few(
 
 
 def too_few_members(ledger: LedgerMetadata, problems: Iterable[str]) -> Stuck:
-    """Why nobody can go on in it: a new fragment has E members."""
+    """Say why no writer can continue the ledger: a new fragment has E members."""
     needed = ledger.quorum.ensemble_size
     return Stuck(
         f"ledger {ledger.ledger_id} is recovered and cannot be written to yet: it needs {needed} "
@@ -280,7 +280,7 @@ def too_few_members(ledger: LedgerMetadata, problems: Iterable[str]) -> Stuck:
 
 
 def cannot_be_read(ledger: LedgerMetadata, group: AddRecord, reason: str) -> Stuck:
-    """Why what was found cannot be copied any more."""
+    """Say why the found entries can no longer be copied."""
     what = entries(group.first_entry_id, group.last_entry_id)
     return Stuck(
         f"ledger {ledger.ledger_id} cannot be closed yet: {what} could be read a moment ago, and "

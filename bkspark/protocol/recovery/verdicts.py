@@ -1,34 +1,34 @@
-"""What a recovery may conclude from what the bookies answered.
+"""What a recovery may conclude from the bookies' answers.
 
-Rule 1. Everything is read from the last fragment's ensemble as it was when the recovery began, and
-nothing below that fragment: earlier fragments are complete (RB-02, RB-05).
+Rule 1. The recovery reads from the last fragment's ensemble as of its beginning, and no entry
+before the fragment: earlier fragments are complete (RB-02, RB-05).
 
-Rule 2. A group of entries is *kept* if every one of its rows has a good copy among the answers: one
-is enough, since digests tell good from bad ("positive generous"). Copies are judged file by file:
-that a bookie has a bad one says nothing about the others it has.
+Rule 2. A group of entries is *kept* if every one of its rows has a good copy among the answers. A
+single copy is enough, since digests tell good from bad ("positive generous"). Copies are judged
+file by file: a bad copy says nothing about the bookie's other copies.
 
 Rule 3. A group is *absent* if some write set that it needs has (Qw - Qa) + 1 proofs of absence,
-each from a bookie that was fenced before it was looked at ("negative strict"). It then never was,
-and never can be, acknowledged.
+each from a bookie fenced before the look ("negative strict"). Such a group never was, and never can
+be, acknowledged.
 
-Rule 4. Anything else is undecided while a member is silent (RB-31): recovery stops and says whom it
-waits for. Any member of the ensemble: one that has no copy may still know that the entry is
-confirmed. A torn last record is such a doubt too; it becomes an absence only when every member of
-the write set has answered, none is lost or damaged, and none has the record (H22). Damage in the
-middle of a journal never becomes one: what stands before it is believed, because digests tell, and
-what it may have held is unknown (RB-11). What is strange among a member's journals, as long as
-nobody has cleared it up, is as good as silence, but for what the member shows all the same. So is a
-member that can be read and not be fenced: its writer may still write to it.
+Rule 4. Any other group is undecided while a member is silent (RB-31): recovery stops and names the
+members to wait for. Any member of the ensemble counts, because a member without a copy may still
+know that the entry is confirmed. A torn last record is such a doubt too; it becomes an absence only
+when every member of the write set has answered, none is lost or damaged, and none has the record
+(H22). Damage in the middle of a journal never becomes an absence: earlier records are believed,
+because digests tell, and the damaged part is unknown (RB-11). If a member's journals are unclear,
+the member counts as silent until the cause is removed, except for the records shown. So does a
+member that can be read and not fenced: its writer may still write to it.
 
-Rule 5. A member that an operator declared lost for ever has answered, but its answer says nothing:
-it is waited for no more, and is no proof of an absence. That holds as well if it comes back: what
-it shows counts, and what it lacks may have been lost. Where everybody has answered and only members
-that are lost or damaged could tell, the group is *lost*: no answer will ever decide, and nothing
-but the operator's explicit word may close the ledger in front of it. So a lost member beside the
-torn end of a killed writer takes the word, though the end was never acknowledged: a disk fault
-leaves the same trace. A member that lacks what it took before the metadata named it has lost data
-of this ledger: for the ledger it is as good as declared lost, now and for ever (R18, RB-14). So has
-one that lacks what a record says it had (R14, see ``evidence``).
+Rule 5. A member declared lost for ever by an operator has answered, but its answer proves no
+absence, and the recovery stops waiting for it. The same holds if the member comes back: its records
+count, but its missing data is not evidence. If all members have answered and only lost or damaged
+members could decide, the group is *lost*: no answer will ever decide, and only the operator's
+explicit consent may close the ledger before the group. So a lost member beside the torn end of a
+killed writer needs consent, though the end was never acknowledged: a disk fault leaves the same
+trace. A member that lacks what it took before the metadata named it has lost data of this ledger,
+and counts as declared lost for the ledger, now and for ever (R18, RB-14). So does a member that
+lacks what a record says it had (R14, see ``evidence``).
 
 Rule 6. The ledger is never closed below a last-add-confirmed that was seen anywhere (R14, H20).
 """
@@ -42,7 +42,7 @@ from bkspark.protocol.ledger.record import AddRecord, Piece
 
 
 class Verdict(Enum):
-    """What is known about the group that begins at one entry."""
+    """The verdict on the group that begins at a given entry."""
 
     KEEP = "every row has a good copy"
     ABSENT = "it never was acknowledged and never can be"
@@ -51,7 +51,7 @@ class Verdict(Enum):
 
 
 class Doubt(Enum):
-    """Why what a member does not show may have been there all the same."""
+    """Why records may have been on a member although the member does not show them."""
 
     TORN = "its journal ends in an incomplete record, whatever that may have been"
     DAMAGED = "its journal is damaged with something behind the damage"
@@ -62,19 +62,19 @@ class Doubt(Enum):
 
 
 WAITED_FOR = (Doubt.UNCLEAR, Doubt.UNFENCED)
-"""What may be cleared up yet: as good as silence."""
+"""Doubts that may still be cleared up; such a member counts as silent."""
 
 CAN_TELL = (None, Doubt.TORN)
-"""What a member lacks may be a proof."""
+"""With these, missing data of a member may be a proof."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberAnswer:
-    """What one member of the ensemble showed after it was fenced.
+    """What a member of the ensemble showed after being fenced.
 
     Attributes:
-        records: good records by first entry id, with the pieces it has a good copy of.
-        doubt: None if what is not in ``records`` is surely not there.
+        records: good records by first entry id, with their pieces that have a good copy here.
+        doubt: None if records outside ``records`` are surely not there.
     """
 
     records: Mapping[int, tuple[AddRecord, frozenset[Piece]]] = field(hash=False)
@@ -83,12 +83,12 @@ class MemberAnswer:
 
 @dataclass(frozen=True, slots=True)
 class GroupDecision:
-    """The verdict on the group that begins at ``first_entry_id``, and what it rests on.
+    """The verdict on the group that begins at ``first_entry_id``, with its reasons.
 
     Attributes:
         record: the group's record if any member has it.
-        waiting_for: ensemble indexes whose answers could still decide; if it is lost, those that
-            are lost or damaged.
+        waiting_for: ensemble indexes whose answers could still decide; for a lost group, the lost
+            or damaged members.
     """
 
     first_entry_id: int
@@ -103,8 +103,7 @@ def decide_group(
     """Decide about the group that begins at ``first_entry_id``.
 
     Args:
-        answers: by ensemble index; a member that did not answer surely is not in it, unless it was
-            declared lost.
+        answers: by ensemble index; without members that did not answer, unless declared lost.
     """
     holders = {
         index: answer.records[first_entry_id]
@@ -128,7 +127,7 @@ def decide_group(
 
 
 def last_add_confirmed(answers: Mapping[int, MemberAnswer], floor: int) -> int:
-    """The highest LAC that any record carries, at least ``floor``."""
+    """Return the highest LAC in any record, at least ``floor``."""
     seen = (
         record.last_add_confirmed
         for answer in answers.values()
@@ -140,7 +139,7 @@ def last_add_confirmed(answers: Mapping[int, MemberAnswer], floor: int) -> int:
 def _needed_write_sets(
     first_entry_id: int, record: AddRecord | None, quorum: Quorum
 ) -> tuple[tuple[int, ...], ...]:
-    """Without any copy of the record only its first entry's write set is sure to be needed."""
+    """Return the write sets needed; without a record only the first entry's is sure to be."""
     return record.write_sets() if record is not None else (quorum.write_set(first_entry_id),)
 
 

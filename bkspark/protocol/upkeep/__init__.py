@@ -1,5 +1,5 @@
-"""Ledgers that are looked after: repaired, evened out, drained, left by bookies, and let go.
+"""Maintenance of ledgers: repair, rebalancing, draining, members that leave, and idle ledgers.
 
-Read ``repairing`` first: what a repair may change while others write and recover; the rest stands
-on it.
+Read ``repairing`` first: it says what a repair may change while other clients write and recover.
+The other modules depend on its rules.
 """

@@ -1,20 +1,20 @@
-"""Which places of closed ledgers move so that bookies are about equally used.
+"""Chooses places of closed ledgers to move, so that bookies are about equally used.
 
-Rule 1. Nothing is to be done while no bookie is farther from the mean than the threshold. If one
-is, places move until none is farther than half of it, or no move helps: what is balanced stays so
-for a while.
+Rule 1. While no bookie is farther from the mean than the threshold, no place moves. Otherwise
+places move until no bookie is farther than half the threshold, or no move helps. So a balanced
+cluster stays balanced for a while.
 
-Rule 2. The fullest gives first, and to the emptiest that may take it: one that has no place of that
-fragment already, and beside whose other members it leaves the copies as far apart as they are, over
-failure domains and in each write set (``placement``, rule 1).
+Rule 2. The fullest bookie gives first, to the emptiest bookie that may take the place. A bookie may
+take a place only if it has no other place of the fragment, and if the copies stay as far apart as
+before, over failure domains and in each write set (``placement``, rule 1).
 
-Rule 3. A move helps if it is smaller than what the two differ by, and by more than half of the
-threshold, in terms of the mean. So each one lessens the sum of squares, no byte goes back and
-forth, and the plan comes to an end from which another begins with nothing to do, also where copies
-turn out to be a little smaller or larger than what they are copies of.
+Rule 3. A move helps if the place is smaller than the difference of the two bookies, by more than
+half the threshold, in terms of the mean. So each move lessens the sum of squares and no byte goes
+back and forth. The plan ends in a state from which the next plan has no moves, even if copies turn
+out a little smaller or larger than their originals.
 
-Rule 4. What comes of all moves is told, not their course: a fragment's bookies from before that are
-none of it in the end leave it for those that are new, each copied once.
+Rule 4. The plan states the result of all moves, not their course: former bookies of a fragment that
+finally leave give their places to the new ones, and each place is copied once.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -27,21 +27,21 @@ from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.upkeep.repairing import Place
 
 THRESHOLD = 0.1
-"""Of the mean."""
+"""As a fraction of the mean."""
 
 
 _HEAVIEST = (float("inf"), 0)
 _WAYS_MAX = 24
-"""So many ways to share out places are tried; a fragment hardly ever has more than one to give."""
+"""Most orders tried for sharing out places; a fragment seldom has more than one place to give."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A bookie that gives, or takes, or both.
+    """A bookie that gives places, or takes places, or both.
 
     Attributes:
-        used: bytes of all places that it has, also of those that do not move.
-        capacity: bytes of its disk; 1 for all bookies if that of one is not known.
+        used: bytes of all its places, including places that do not move.
+        capacity: bytes of its disk; 1 for all bookies if any disk's size is unknown.
         takes: whether it may be given places.
     """
 
@@ -61,8 +61,8 @@ class Movable:
     """A fragment of a closed ledger.
 
     Attributes:
-        place_bytes: what each of its members has of it.
-        barred: members that are to get no place of it.
+        place_bytes: bytes of the fragment on each member.
+        barred: members that must get no place in the fragment.
     """
 
     ledger_id: int
@@ -75,21 +75,21 @@ class Movable:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A place and who is to have it."""
+    """A place and its new member."""
 
     place: Place
     to: Member
 
 
 def mean_level(loads: Iterable[Load]) -> float:
-    """How much would be used of each if all were alike; 0 without bookies."""
+    """Return the level of all bookies if all were alike; 0 without bookies."""
     known = list(loads)
     capacity = sum(load.capacity for load in known)
     return sum(load.used for load in known) / capacity if capacity else 0.0
 
 
 def farthest(loads: Iterable[Load]) -> float:
-    """How far from the mean the farthest is, as a fraction of the mean (rule 1)."""
+    """Return the greatest distance from the mean, as a fraction of the mean (rule 1)."""
     known = list(loads)
     mean = mean_level(known)
     return max((abs(load.level - mean) / mean for load in known if mean), default=0.0)
@@ -98,10 +98,10 @@ def farthest(loads: Iterable[Load]) -> float:
 def moves_of(
     loads: Sequence[Load], fragments: Sequence[Movable], threshold: float = THRESHOLD
 ) -> list[Move]:
-    """What is to be moved, the fullest's first.
+    """Return the moves to make, the fullest bookie's first.
 
     Args:
-        fragments: that may be moved.
+        fragments: fragments that may move.
     """
     if farthest(loads) <= threshold:
         return []
@@ -117,7 +117,7 @@ def keeps_spread(
     """Whether copies are as far apart ``after`` as ``before`` (rule 2).
 
     Args:
-        domains: of the bookies whose failure domain is known; any other is one of its own.
+        domains: failure domains, if known; any other bookie is a domain of its own.
     """
     was, now = (_spread(quorum, ensemble, domains) for ensemble in (before, after))
     return all(a <= b for a, b in zip(was, now))
@@ -126,17 +126,17 @@ def keeps_spread(
 def _spread(
     quorum: Quorum, ensemble: Sequence[Member], domains: Mapping[Member, str]
 ) -> tuple[int, ...]:
-    """How many domains there are in all, and in each write set."""
+    """Return the number of domains in all, and in each write set."""
     own = [domains.get(member, member.bookie_id) for member in ensemble]
     sets = [range(len(own)), *quorum.write_sets()]
     return tuple(len({own[index] for index in indexes}) for indexes in sets)
 
 
 class _Balance:
-    """Bookies and fragments as they would be after some moves.
+    """Bookies and fragments after some moves.
 
     Args:
-        least: what a move must gain, as a fraction of the mean.
+        least: minimal gain of a move, as a fraction of the mean.
     """
 
     def __init__(self, loads: Sequence[Load], fragments: Sequence[Movable], least: float) -> None:
@@ -160,7 +160,7 @@ class _Balance:
         return farthest(self._loads.values())
 
     def move(self) -> bool:
-        """Make the best move that helps; whether there is one."""
+        """Make the best move that helps; return whether there is one."""
         by_level = sorted(
             self._loads.values(), key=lambda load: (load.level, load.member.bookie_id)
         )
@@ -173,10 +173,10 @@ class _Balance:
         return False
 
     def _found(self, source: Load, target: Load) -> int | None:
-        """A fragment whose place helps most, from one to the other (rule 3).
+        """Return the fragment whose move from ``source`` to ``target`` helps most (rule 3).
 
-        It goes on where it was for these two the last time: the heavier ones could not be taken
-        then, and hardly any can since. Before it gives up it looks at all.
+        The search continues from the pair's last result: heavier places could not move then, and
+        hardly any can now. Before giving up, the search looks at all places.
         """
         gap = source.level - target.level - self._least
         most = 2 * gap / (1 / source.capacity + 1 / target.capacity)
@@ -191,7 +191,7 @@ class _Balance:
                 if at < begin:
                     self._last[pair] = (size, number)
                 return number
-        if self._last.pop(pair, None):  # what was passed over may do by now
+        if self._last.pop(pair, None):  # skipped places may fit by now
             return self._found(source, target)
         return None
 
@@ -215,7 +215,7 @@ class _Balance:
         self._order.append(number)
 
     def outcome(self) -> Iterator[Move]:
-        """What all moves come to (rule 4)."""
+        """Yield the result of all moves (rule 4)."""
         for number in dict.fromkeys(self._order):
             fragment = self._fragments[number]
             for index, to in self._way(fragment, self._now[number]):
@@ -224,9 +224,9 @@ class _Balance:
                 yield Move(place, to)
 
     def _way(self, fragment: Movable, now: Sequence[Member]) -> Sequence[tuple[int, Member]]:
-        """Who takes which place, in an order in which no step brings copies nearer together.
+        """Assign places to new members, in an order in which no step brings copies nearer together.
 
-        If there is none, in any that ends as far apart as before.
+        Without such an order, use any assignment that ends as far apart as before.
         """
         new = [member for member in now if member not in fragment.ensemble]
         gone = [i for i, member in enumerate(fragment.ensemble) if member not in now]
@@ -240,7 +240,7 @@ class _Balance:
         return next(gentle, next(iter(kept), ()))
 
     def _is_kept(self, fragment: Movable, way: Iterable[tuple[int, Member]], steps: int) -> bool:
-        """Whether copies are as far apart as before after so many steps."""
+        """Whether copies are as far apart as before after ``steps`` steps."""
         after = list(fragment.ensemble)
         for index, to in islice(way, steps):
             after[index] = to

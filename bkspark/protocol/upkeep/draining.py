@@ -1,16 +1,15 @@
-"""Emptying bookies: which places go to others, what stands in the way, what may be given up.
+"""Emptying bookies: places to move, ledgers that prevent the removal, and exceptions.
 
-Rule 1. A bookie is emptied place by place, by what changes closed ledgers anyway (``repairing``,
-rules 1 and 3): who leaves a place has it until a successor has the copies and was looked at. So
-there are never fewer copies than before, and whoever stops half-way has lost nothing.
+Rule 1. A bookie is emptied place by place, by the usual changes of closed ledgers (``repairing``,
+rules 1 and 3). A member keeps its place until a successor has verified copies. So there are never
+fewer copies than before, and an interrupted run has lost no copy.
 
-Rule 2. A ledger that is not closed keeps its members (RB-24). It stands in the way until its writer
-has closed it, or a recovery.
+Rule 2. A ledger that is not closed keeps its members (RB-24). The ledger prevents the bookie's
+removal until its writer or a recovery has closed the ledger.
 
-Rule 3. A ledger that stands in the way is given up, so that its bookie can be removed all the same,
-only where others have all of it. Of a closed one that takes one other member in each write set who
-is known to have it. An entry of another one may be on an ack quorum and nowhere else: of each write
-set, fewer than those may go.
+Rule 3. A bookie may be removed although ledgers name it, but only if other bookies have all their
+data. In a closed ledger each write set needs another member that is known to have the data. In any
+other ledger an entry may be on an ack quorum only: fewer than Qa members of each write set may go.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -20,7 +19,7 @@ from bkspark.protocol.upkeep.repairing import Need, Place, Standing, fewest_copi
 
 
 def is_named(ledger: LedgerMetadata, bookie_ids: Collection[str]) -> bool:
-    """Whether a ledger that is not deleted names one of these bookies, in any incarnation."""
+    """Whether a ledger (not deleted) names any of these bookies, in any incarnation."""
     named = (member for fragment in ledger.fragments for member in fragment.ensemble)
     is_there = ledger.state is not LedgerState.DELETING
     return is_there and any(member.bookie_id in bookie_ids for member in named)
@@ -31,7 +30,7 @@ def places_to_leave(
     bookie_ids: Collection[str],
     standing: Callable[[Member], Standing],
 ) -> Iterator[Need]:
-    """The places of a ledger that these bookies are to leave: none if it is not closed (rule 2)."""
+    """Yield the places to move from these bookies; none if the ledger is not closed (rule 2)."""
     if ledger.state is not LedgerState.CLOSED:
         return
     for fragment in ledger.fragments:
@@ -45,16 +44,16 @@ def places_to_leave(
 
 
 def leaving_of(fragment: Fragment, bookie_ids: Collection[str]) -> list[int]:
-    """Ensemble indexes of these bookies."""
+    """Return the ensemble indexes of these bookies."""
     ensemble = enumerate(fragment.ensemble)
     return [index for index, member in ensemble if member.bookie_id in bookie_ids]
 
 
 def is_kept_without(ledger: LedgerMetadata, lacking: Callable[[Fragment], Collection[int]]) -> bool:
-    """Whether others surely have all of a ledger (rule 3).
+    """Whether other bookies surely have all of a ledger (rule 3).
 
     Args:
-        lacking: ensemble indexes of those that go, and of all that may lack something.
+        lacking: returns ensemble indexes of removed members, and of all that may lack data.
     """
     quorum = ledger.quorum
     is_closed = ledger.state is LedgerState.CLOSED

@@ -1,9 +1,9 @@
-"""Whether the writer of an open ledger may be taken for gone, by what was seen of the ledger.
+"""Decides whether the writer of an open ledger counts as gone, from observations of the ledger.
 
-Rule. It may when the ledger was seen for long enough and nothing of it changed: neither who writes
-it and where, nor how much there is on any bookie that answered both times. Times come from clocks
-that nobody trusts, and a writer that pauses looks like one that is gone. So this is a matter of
-manners alone: a recovery is as safe beside a writer that lives, which is fenced.
+Rule. The writer counts as gone if the ledger was observed for long enough without a change of the
+writer, of the ensembles, or of the size on any bookie that answered both times. The times come from
+clocks that may be wrong, and a paused writer looks like a writer that is gone. So the decision only
+avoids needless recoveries: a recovery is safe even beside a running writer, which is then fenced.
 """
 
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """What was seen of an open ledger.
+    """An observation of an open ledger.
 
     Attributes:
-        writer: who writes it, and with which ensembles.
-        since_ms: since when nothing of it has changed, as far as it was looked at.
-        sizes: how much of it each bookie has that answered, by bookie id.
+        writer: the writer and the ensembles, as a text to compare.
+        since_ms: start of the period without an observed change.
+        sizes: size of the ledger on each bookie that answered, by bookie id.
     """
 
     ledger_id: int
@@ -27,7 +27,7 @@ class Sighting:
 
 
 def seen_again(before: Sighting | None, now: Sighting) -> Sighting:
-    """What is known of a ledger that looked like ``before`` and looks like ``now``."""
+    """Combine the observation ``before`` with the observation ``now``."""
     if before is None or before.writer != now.writer or before.since_ms > now.since_ms:
         return now
     if any(now.sizes.get(who, size) != size for who, size in before.sizes.items()):
@@ -36,5 +36,5 @@ def seen_again(before: Sighting | None, now: Sighting) -> Sighting:
 
 
 def is_idle(seen: Sighting, now_ms: int, grace_seconds: float) -> bool:
-    """Whether nothing of the ledger has changed for so long."""
+    """Whether the ledger has been unchanged for ``grace_seconds``."""
     return now_ms - seen.since_ms >= grace_seconds * 1000

@@ -1,26 +1,27 @@
-"""What may go of a ledger that stays: what nobody will ever look for.
+"""Data of a ledger that may be removed while the ledger stays, because no client needs the data.
 
-Rule 1. Only of CLOSED ledgers. Of any other, recovery looks for what members took that the record
-does not name any more, and a writer may be about to have it name others. CLOSED is never left but
-for DELETING, and who acts on an older record loses its compare-and-set: a writer no ack, a recovery
-no end, so neither fence nor permission is needed any more where nothing is named (R4, R11).
+Rule 1. Only data of CLOSED ledgers is removed. In any other ledger, recovery looks for data that
+members took and the record no longer names, and a writer may be about to name more members. CLOSED
+only changes to DELETING, and a client with an older record loses its compare-and-set: a writer gets
+no ack, a recovery no end. So a member that the record does not name needs neither fence nor
+permission any more (R4, R11).
 
-Rule 2. A member that no fragment names *leaves*: the record says so, by compare-and-set on the very
-record that named it nowhere. Only then is what it has removed, at leisure, and again as often as
-something turns up. A repair that was copying to it meanwhile has read an older record; so its own
-compare-and-set, which would name the member, fails (RB-30). A collection that sleeps and goes on
-years later removes what the record still says has left.
+Rule 2. A member that no fragment names *leaves*: the record says so, by a compare-and-set on the
+very version that did not name the member. Only then is the member's data removed, without hurry,
+and again whenever new data appears. A repair that was copying to the member has read an older
+record, so its own compare-and-set, which would name the member, fails (RB-30). A collection that
+resumes years later removes only data of members that the record still lists as left.
 
-Rule 3. Who has left never gets a place in the ledger again: some collection may still be at work
-there. The bookie, set up anew, is another member. Where nobody else is free, the place waits for
-another bookie. So the last one that is free for a place does not leave, and keeps what it has; nor
-do as many more as the ledger is short of ("repairing", rule 5).
+Rule 3. A member that has left never gets a place in the ledger again, because a collection may
+still be running there. The same bookie, set up anew, is another member. Without any other free
+bookie a place would wait. So the last free member does not leave, and keeps its data; neither do as
+many more as the ledger lacks ("repairing", rule 5).
 
-Rule 4. An entry log on a member goes if no record of the ledger names it. All records of a CLOSED
-ledger are written, so a name that none of them has is named by none, ever; and whoever makes such
-a file now is late (R12). That *none* has it is known only if every member of every fragment shows
-all records that it should, undamaged: one that is silent may be the one that knows. Journals stay:
-one that a repair has just begun cannot be told from one that nobody wants.
+Rule 4. An entry log on a member goes if no record of the ledger names the entry log. All records of
+a CLOSED ledger are written, so no record will ever name it; and a client that makes such a file now
+is late (R12). This is known only if every member of every fragment shows all its records undamaged:
+a silent member may have the record that names the file. Journals stay, because a journal just begun
+by a repair looks like an unneeded journal.
 """
 
 from collections.abc import Collection, Iterable
@@ -33,15 +34,15 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 
 
 def may_leave(ledger: LedgerMetadata, member: Member) -> bool:
-    """Whether nothing that ``member`` has of the ledger is wanted, once the record says so."""
+    """Whether no data of ``member`` is needed any more, once the record says so."""
     return ledger.state is LedgerState.CLOSED and member not in members_of(ledger)
 
 
 def left_by(ledger: LedgerMetadata, members: Collection[Member]) -> LedgerMetadata:
-    """``ledger``, which ``members`` have left for ever (rule 2).
+    """Return ``ledger`` with ``members`` noted as left for ever (rule 2).
 
     Raises:
-        InvalidRequestError: it is not closed, or names one of them.
+        InvalidRequestError: the ledger is not closed, or names one of the members.
     """
     for member in members:
         if not may_leave(ledger, member):
@@ -55,9 +56,10 @@ def left_by(ledger: LedgerMetadata, members: Collection[Member]) -> LedgerMetada
 def leavers(
     ledger: LedgerMetadata, holders: Collection[Member], free: Collection[Member]
 ) -> set[Member]:
-    """Of those that have something of a ledger, those that have left it or are to leave now.
+    """Return the members among ``holders`` that have left the ledger or are to leave now.
 
     Args:
+        holders: members with data of the ledger.
         free: members that may be given places of ledgers.
     """
     able = sorted((m for m in holders if may_leave(ledger, m)), key=lambda m: m.bookie_id)
@@ -72,15 +74,16 @@ def leavers(
 
 
 def barred(ledger: LedgerMetadata, registered: Iterable[Member]) -> set[str]:
-    """Ids of bookies that get no place in the ledger, as they are registered (rule 3)."""
+    """Return the ids of registered bookies that must get no place in the ledger (rule 3)."""
     return {member.bookie_id for member in registered if member in ledger.left}
 
 
 def unnamed(listed: Collection[str], named: Iterable[Collection[str] | None]) -> set[str]:
-    """Of entry logs that were listed, those that no record names (rule 4).
+    """Return the ``listed`` entry logs named by no record (rule 4).
 
     Args:
-        named: of each member of each fragment, what its records name; None if it may know of more.
+        named: for each member of each fragment, the entry logs named by its records; None if the
+            member may have further records.
     """
     known = list(named)
     if not known or any(names is None for names in known):

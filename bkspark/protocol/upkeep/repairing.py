@@ -1,31 +1,31 @@
-"""What is done about a place of a closed ledger whose member lacks what it should hold.
+"""Decides how to repair a place of a closed ledger whose member lacks data.
 
-Rule 1. Only CLOSED ledgers are repaired. Nobody takes anything for absent there, so a new member
-needs the copies and nothing else. As long as a ledger is not closed, its recovery looks for what
-each member took before the metadata named it, and a repair that names others would take its
-witnesses away, or race its writer (RB-24, R18). Its copies are made when it is closed.
+Rule 1. Only CLOSED ledgers are repaired. No client concludes an absence there, so a new member
+needs only the copies. While a ledger is not closed, its recovery looks for data that members took
+before the metadata named them. A repair that named other members would remove the recovery's
+evidence, or race the writer (RB-24, R18). Missing copies are made after the close.
 
-Rule 2. What is unknown is not missing. A member that answers gets its copies where it is; one that
-surely has nothing any more is replaced; of one that is silent nothing is known, and it is waited
-for (RB-09), unless an operator has said for how long. Then it is replaced where all that it should
-have is found elsewhere: after that time, or at once where another one lacks something too.
+Rule 2. Unknown does not mean missing. A member that answers gets its copies in place. A member that
+surely has lost everything is replaced. A silent member is waited for (RB-09), unless an operator
+gave a time limit. After the limit, the member is replaced if other bookies have all its data; at
+once if another member lacks data too.
 
-Rule 3. A repair changes one place of one fragment, for one that has the copies already, durable and
-looked at. It is stored by compare-and-set on the very record that was read before anything was
-copied. So whoever loses that race has changed nothing: what it has copied is named by nobody. No
-repair removes it, because another one may have counted it; who has left the ledger gets no place.
+Rule 3. A repair gives one place of one fragment to a bookie that already has verified, durable
+copies. The change is stored by compare-and-set on the very record read before the copying. So a
+repair that loses the race has changed nothing: no record names its copies. No repair removes these
+copies, because another repair may have counted them. A member that has left the ledger gets no
+place.
 
-Rule 4. The worst comes first: entries with one copy left, then those with two, and so on. Those
-with none come last: others need not wait for what may be in vain.
+Rule 4. Entries with the fewest copies come first: one copy left, then two, and so on. Entries
+without any copy come last, because their repair may be in vain.
 
-Rule 5. A CLOSED ledger that was made on fewer bookies than wanted (``sizes``) may get a further
-member in each fragment, where every member has every entry (E = Qw). E and Qw grow by one, and the
-new members stand at the end of the ensembles, so no entry changes its bookies. Each new member
-first has all entries of its fragment, durable and looked at. Then one compare-and-set, on the very
-record that was read before anything was copied, names them all. What readers know of an older
-record stays true: the members that it names keep what they have. Where write sets are parts of the
-ensemble (E > Qw), one more member would move entries to other bookies, so such a ledger stays as it
-is, and so does one that is not closed (rule 1).
+Rule 5. A CLOSED ledger made on fewer bookies than wanted (``sizes``) may get a further member in
+each fragment, if every member has every entry (E = Qw). E and Qw grow by one, and the new members
+stand at the end of the ensembles, so no entry changes its bookies. Each new member first has all
+entries of its fragment, durable and verified. Then one compare-and-set, on the very record read
+before the copying, names all new members. Readers of an older record stay right: its members keep
+their data. If write sets are parts of the ensemble (E > Qw), a further member would move entries to
+other bookies; such a ledger gets none. Neither does a ledger that is not closed (rule 1).
 """
 
 from collections.abc import Collection, Sequence
@@ -40,7 +40,7 @@ from bkspark.protocol.ledger.quorum import Quorum
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in the ensemble of a fragment, and who has it.
+    """A place in the ensemble of a fragment, and its member.
 
     Attributes:
         index: in the ensemble.
@@ -52,13 +52,13 @@ class Place:
     member: Member
 
     def is_beside(self, other: "Place") -> bool:
-        """Whether both are of one ensemble."""
+        """Whether both places are in the same ensemble."""
         here = (self.ledger_id, self.fragment_first_entry_id)
         return here == (other.ledger_id, other.fragment_first_entry_id)
 
 
 class Standing(Enum):
-    """What is known of a member of which something is missing."""
+    """The state of a member that lacks data."""
 
     ANSWERS = "it answers"
     GONE = "it surely has nothing any more"
@@ -70,7 +70,7 @@ class Need:
     """A place that lacks copies.
 
     Attributes:
-        copies: how many there are elsewhere of the entry with the fewest.
+        copies: number of other copies, of the entry with the fewest.
         reason: in one line.
     """
 
@@ -81,14 +81,14 @@ class Need:
 
     @property
     def urgency(self) -> tuple[int, int, int, int]:
-        """What comes first is less (rule 4)."""
+        """Sort key: the most urgent need is least (rule 4)."""
         place = self.place
         is_in_vain = self.copies or 2**31
         return (is_in_vain, place.ledger_id, place.fragment_first_entry_id, place.index)
 
 
 class Way(Enum):
-    """How a place is made good."""
+    """How a place is repaired."""
 
     FILL = "fill"
     REPLACE = "replace"
@@ -96,11 +96,12 @@ class Way(Enum):
 
 
 def way_of(standing: Standing, *, is_lost: bool, is_given_up: bool = False) -> Way:
-    """What to do about a member (rule 2).
+    """Decide how to repair a member's place (rule 2).
 
     Args:
-        is_lost: whether it was declared lost: then no ledger is given to it, also if it answers.
-        is_given_up: whether it has been silent for long enough.
+        is_lost: whether the member was declared lost. Such a member gets no copies, even if it
+            answers.
+        is_given_up: whether the member has been silent past the time limit.
     """
     if standing is Standing.SILENT:
         return Way.REPLACE if is_given_up else Way.WAIT
@@ -108,10 +109,10 @@ def way_of(standing: Standing, *, is_lost: bool, is_given_up: bool = False) -> W
 
 
 def fewest_copies(quorum: Quorum, without: Collection[int]) -> int:
-    """How many of a write set have what some do not, at worst.
+    """Return the least number of members of a write set that have the data.
 
     Args:
-        without: ensemble indexes of members that lack something, or may.
+        without: ensemble indexes of members that lack data, or may.
     """
     lacking = set(without)
     affected = [set(ws) for ws in quorum.write_sets() if not lacking.isdisjoint(ws)]
@@ -119,7 +120,9 @@ def fewest_copies(quorum: Quorum, without: Collection[int]) -> int:
 
 
 def fragment_at(ledger: LedgerMetadata, place: Place) -> Fragment | None:
-    """The fragment of ``place``, if the member still has it and the ledger is closed (rule 1)."""
+    """Return the fragment of ``place``; None if the member changed or the ledger is not closed
+    (rule 1).
+    """
     if ledger.state is not LedgerState.CLOSED:
         return None
     for fragment in ledger.fragments:
@@ -129,11 +132,11 @@ def fragment_at(ledger: LedgerMetadata, place: Place) -> Fragment | None:
 
 
 def replaced(ledger: LedgerMetadata, place: Place, successor: Member) -> LedgerMetadata:
-    """``ledger`` with ``successor`` at ``place``, and nothing else changed (rule 3).
+    """Return ``ledger`` with ``successor`` at ``place`` and no other change (rule 3).
 
     Raises:
-        InvalidRequestError: it is not closed, somebody else has the place, or ``successor`` has
-            another one of the fragment, or has left the ledger ("leaving").
+        InvalidRequestError: the ledger is not closed, another member has the place, or
+            ``successor`` has another place in the fragment, or has left the ledger ("leaving").
     """
     fragment = fragment_at(ledger, place)
     if fragment is None:
@@ -154,13 +157,13 @@ def may_widen(ledger: LedgerMetadata) -> bool:
 
 
 def widened(ledger: LedgerMetadata, joining: Sequence[Member]) -> LedgerMetadata:
-    """``ledger`` with one of ``joining`` more at the end of each fragment's ensemble (rule 5).
+    """Return ``ledger`` with a member of ``joining`` added to each fragment's ensemble (rule 5).
 
     Args:
-        joining: for each fragment the member that has all of its entries.
+        joining: for each fragment the member that has all its entries.
 
     Raises:
-        InvalidRequestError: the ledger may not be widened, or one of them has a place in the
+        InvalidRequestError: the ledger may not be widened, or a joining member has a place in the
             fragment, or has left the ledger ("leaving").
     """
     if not may_widen(ledger) or len(joining) != len(ledger.fragments):

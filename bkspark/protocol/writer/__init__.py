@@ -1,6 +1,6 @@
-"""The writer's machine: which bookies get an add, when it is acknowledged, who replaces whom.
+"""The writer's state machine: the bookies of each add, acknowledgements, replacement of bookies.
 
-Read in this order: ``adding`` (what makes an add complete), ``steps`` (what comes in and goes out),
-``writing`` (the machine), then what it asks: ``ensemble_change``, ``gaps``, ``fragment_roll`` and
+Read in this order: ``adding`` (when an add is complete), ``steps`` (events and instructions),
+``writing`` (the machine), then its parts: ``ensemble_change``, ``gaps``, ``fragment_roll`` and
 ``last_copies``.
 """

@@ -1,34 +1,34 @@
 """When an add is acknowledged.
 
-Rule 1. Entry ids are dense and given out here and nowhere else (overview, "no gaps").
+Rule 1. Entry ids are dense, and only given out here (overview, "no gaps").
 
-Rule 2. An add is complete when every write set it needs has Qa counted members; a member counts
-only after its post-check (R1, R6).
+Rule 2. An add is complete when every needed write set has Qa counted members; a member counts only
+after its post-check (R1, R6).
 
 Rule 3. Adds are acknowledged strictly in order, and only under a metadata check that began after
-the last member was counted. Replacing a member voids a check that is under way (R4, H10).
+the last member was counted. Replacing a member voids a running check (R4, H10).
 
-Rule 4. After a replacement only the replaced indexes are taken back, all of them before anything
+Rule 4. After a replacement only the replaced indexes are taken back, all of them before any add
 completes (RB-07, RB-08).
 
-Rule 5. Every record says the LAC of its writer. A LAC that no record has said yet may be said by a
-confirmation, and only when nothing is pending: then nothing that lies before it in a journal is
-unconfirmed, and whoever reads the journal from its end may stop there.
+Rule 5. Every record states its writer's LAC. If no record has stated the LAC yet, a confirmation
+may, but only when no add is pending. Then no earlier record in a journal is unconfirmed, and a
+reader that reads the journal from its end may stop there.
 
-Rule 6. Whoever adds a record that names entry logs has nothing to send behind it, by which a member
-that lacks it would be noticed. So it is complete when every member has it that there is or will be.
+Rule 6. A record that names entry logs has no later record by which a member's lack would be
+noticed. So such an add is complete only when every present and future member has the record.
 
-Rule 7. What a record says that a member has stored, the member that is there now has stored: its
-post-check had passed. Who takes the place of another begins with nothing (R14).
+Rule 7. If a record states that a member has stored a record, the present member of the place has
+stored it: the post-check had passed. A successor begins with nothing (R14).
 
-Rule 8. What a member lacks begins behind the last record that it was counted for, acknowledged or
-not: it stores in order what it is sent.
+Rule 8. A member stores records in the order sent. So its missing data begins after the last record
+counted for the member, acknowledged or not.
 
-Rule 9. Of a ledger that guarantees its write quorum, an acknowledged add is kept until every member
-that is to have it was counted for it. The last add fully replicated (LAFR) ends the longest run of
-such adds from the one before: a later add tells nothing of an earlier one (H9). It is never ahead
-of the LAC, so what is taken back (rule 4) never lowers it. An add of entry logs is acknowledged
-only then, since who writes it is gone behind it.
+Rule 9. In a ledger that guarantees its write quorum, the writer keeps an acknowledged add until
+every member of its write sets was counted. The last add fully replicated (LAFR) ends the unbroken
+run of such adds: a later add proves nothing about an earlier add (H9). LAFR is never above LAC, so
+taking back (rule 4) never lowers LAFR. An add of entry logs is acknowledged only when fully
+replicated, since its writer ends afterwards.
 """
 
 from collections import deque
@@ -41,19 +41,19 @@ from bkspark.protocol.ledger.quorum import Quorum
 
 LAGGING_BYTES_MAX = 64 * 2**20
 LAGGING_ADDS_MAX = 4096
-"""What a writer keeps, at most, that is acknowledged and not fully replicated."""
+"""Most acknowledged adds, not fully replicated, that a writer keeps."""
 
 
 @dataclass(slots=True)
 class PendingAdd:
-    """A group of entries on its way: ids ``[first_entry_id, last_entry_id]``.
+    """A pending group of entries: ids ``[first_entry_id, last_entry_id]``.
 
     Attributes:
-        write_sets: every one of them needs Qa counted members.
-        last_add_confirmed: the LAC of its writer when it was pushed; its record says so.
+        write_sets: every write set needs Qa counted members.
+        last_add_confirmed: the writer's LAC when the add was pushed, stated by its record.
         length_bytes: payload bytes of the ledger up to ``last_entry_id``.
-        fragment_first_entry_id: the fragment it was pushed in.
-        stored: what each member had stored when it was pushed; its record says so (rule 7).
+        fragment_first_entry_id: first entry of the fragment when the add was pushed.
+        stored: each member's stored records when the add was pushed, stated by its record (rule 7).
         names_entry_logs: whether its rows lie in entry logs.
         counted: ensemble indexes whose copy is durable and passed the post-check.
         ready: indexes of members that have its entry logs, and were not sent its record yet.
@@ -85,18 +85,18 @@ class PendingAdd:
 
 @dataclass(frozen=True, slots=True)
 class CheckTicket:
-    """What one metadata check can acknowledge: everything up to ``last_entry_id``, if unchanged."""
+    """The adds covered by a metadata check: all up to ``last_entry_id``, if unchanged."""
 
     last_entry_id: int
     replacements: int
 
 
 class Lagging:
-    """What is acknowledged and not yet on every bookie that is to have it (rule 9).
+    """Acknowledged adds that are not fully replicated (rule 9).
 
     Attributes:
-        last_add_fully_replicated: the LAFR, -1 if there is none.
-        adds: behind it, in entry order.
+        last_add_fully_replicated: the LAFR, -1 without any.
+        adds: later adds, in entry order.
     """
 
     def __init__(self, last_add_fully_replicated: int, length_bytes: int) -> None:
@@ -106,20 +106,20 @@ class Lagging:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """All that decides what comes next."""
+        """All values that decide the next step."""
         adds = tuple((add.first_entry_id, frozenset(add.counted)) for add in self.adds)
         return (self.last_add_fully_replicated, adds)
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more should be sent before some of it is fully replicated."""
+        """Whether the writer should wait for full replication before sending more."""
         if not self.adds:
             return False
         size = self.adds[-1].length_bytes - self._length_bytes
         return size >= LAGGING_BYTES_MAX or len(self.adds) >= LAGGING_ADDS_MAX
 
     def advance(self) -> list[PendingAdd]:
-        """Raise the LAFR as far as it is; returns what nobody needs to send again."""
+        """Raise the LAFR as far as possible; return the adds now fully replicated."""
         done: list[PendingAdd] = []
         while self.adds and self.adds[0].is_fully_replicated:
             done.append(self.adds.popleft())
@@ -155,19 +155,19 @@ class PendingAdds:
 
     @property
     def unfinished(self) -> Iterator[PendingAdd]:
-        """What a new member may have to get, in entry order."""
+        """The adds that a new member may need, in entry order."""
         return chain(self.lagging.adds if self.lagging else (), self._pending)
 
     def __len__(self) -> int:
         return len(self._pending)
 
     def __iter__(self) -> Iterator[PendingAdd]:
-        """In entry order."""
+        """Iterate in entry order."""
         return iter(self._pending)
 
     @property
     def state(self) -> tuple[object, ...]:
-        """All that decides what comes next."""
+        """All values that decide the next step."""
         adds = tuple(
             (a.first_entry_id, a.last_entry_id, frozenset(a.counted), frozenset(a.ready))
             for a in self
@@ -187,9 +187,9 @@ class PendingAdds:
         """Give the next ``entry_count`` (>= 1) ids to a new add; a zero-row add has no record.
 
         Args:
-            byte_count: of their payload.
-            names_entry_logs: its rows lie in entry logs on rotated windows, so that every write
-                set must be able to prove the record (see ``record``, rule 3).
+            byte_count: size of the payload.
+            names_entry_logs: its rows lie in entry logs on rotated windows, so every write set must
+                be able to prove the record (see ``record``, rule 3).
         """
         assert entry_count >= 1
         first = self.last_add_pushed + 1
@@ -214,7 +214,7 @@ class PendingAdds:
         return add
 
     def count(self, index: int, first_entry_id: int, last_entry_id: int) -> None:
-        """The member at ``index`` has the record of these; its post-check has passed."""
+        """Count the record of these entries on the member at ``index``, after its post-check."""
         self._stored[index] = first_entry_id
         self._reached[index] = last_entry_id
         for add in self.unfinished:
@@ -222,29 +222,30 @@ class PendingAdds:
                 add.counted.add(index)
 
     def copied(self, index: int, first_entry_id: int) -> None:
-        """The member at ``index`` has the entry logs of the record that begins there."""
+        """Note that the member at ``index`` has the entry logs of this record."""
         for add in self._pending:
             if add.first_entry_id == first_entry_id:
                 add.ready.add(index)
 
     @property
     def stored(self) -> tuple[int, ...]:
-        """By ensemble index, where the newest record begins that was counted; -1 without any."""
+        """By ensemble index, the first entry of the newest counted record; -1 without any."""
         return tuple(self._stored)
 
     def first_lacking(self, index: int) -> int:
-        """The first entry, sent or not, that the member at ``index`` is to have and may lack."""
+        """Return the first entry, sent or not, that the member at ``index`` may lack."""
         entry_id = self._reached[index] + 1
         while index not in self.quorum.write_set(entry_id):
             entry_id += 1
         return entry_id
 
     def fragment_without(self, index: int) -> int:
-        """Where the fragment begins in which another member takes the place at ``index``.
+        """Return where a fragment begins in which another member has the place at ``index``.
 
-        Behind what is acknowledged; of a ledger that guarantees its write quorum, in front of what
-        the one before lacks of that. So no copy that an acknowledgement rests on is given up, and
-        none is lacking in front of the fragment once what is there is fully replicated.
+        The fragment begins after the acknowledged entries. In a ledger that guarantees its write
+        quorum, the fragment begins before acknowledged entries that the old member lacks. So no
+        copy needed by an acknowledgement is given up, and once the earlier entries are fully
+        replicated, no copy is missing before the fragment.
         """
         lacking = (
             add.first_entry_id
@@ -255,18 +256,19 @@ class PendingAdds:
 
     @property
     def has_unsaid_lac(self) -> bool:
-        """Whether a confirmation would tell readers something (rule 5)."""
+        """Whether a confirmation would give readers a later LAC (rule 5)."""
         return not self._pending and self.last_add_confirmed > self._said
 
     def confirmed(self) -> None:
-        """A confirmation says the LAC now."""
+        """Note that a confirmation states the LAC."""
         self._said = self.last_add_confirmed
 
     def ticket(self, expected: Callable[[], Collection[int]] = tuple) -> CheckTicket | None:
-        """What a metadata check that starts now could acknowledge; None if nothing is complete.
+        """Return what a metadata check that starts now could acknowledge; None without a complete
+        add.
 
         Args:
-            expected: says the indexes of the members that there are or will be (rule 6).
+            expected: returns the indexes of present and future members (rule 6).
         """
         last: int | None = None
         for add in self._pending:
@@ -277,19 +279,20 @@ class PendingAdds:
         return None if last is None else CheckTicket(last, self._replacements)
 
     def needed(self, add: PendingAdd) -> Quorum:
-        """How many members make it complete (rules 2 and 9)."""
+        """Return the quorum that makes the add complete (rules 2 and 9)."""
         must_be_full = self.lagging is not None and add.names_entry_logs
         return self.quorum.full if must_be_full else self.quorum
 
     @property
     def empty_ticket(self) -> CheckTicket:
-        """Of a metadata check that acknowledges nothing."""
+        """The ticket of a metadata check that acknowledges no add."""
         return CheckTicket(self.last_add_confirmed, self._replacements)
 
     def acknowledge(self, ticket: CheckTicket) -> list[PendingAdd]:
-        """Acknowledge what ``ticket`` covers, after its metadata check passed; in entry order.
+        """Acknowledge the adds covered by ``ticket``, after its metadata check passed.
 
-        Returns the adds now acknowledged; none if a member was replaced since the ticket.
+        Returns the adds now acknowledged, in entry order; none if a member was replaced since the
+        ticket.
         """
         done: list[PendingAdd] = []
         if ticket.replacements != self._replacements:
@@ -303,9 +306,9 @@ class PendingAdds:
         return done
 
     def replace_members(self, indexes: Collection[int]) -> None:
-        """Take back what the members at ``indexes`` had counted: others are there, or nobody.
+        """Take back the counts of the members at ``indexes``, which have left their places.
 
-        What is acknowledged rests on none of that (see ``fragment_without``).
+        No acknowledgement depends on these counts (see ``fragment_without``).
         """
         self._replacements += 1
         for index in indexes:

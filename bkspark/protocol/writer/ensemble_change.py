@@ -1,21 +1,22 @@
-"""Which members of a writer's ensemble failed, and who takes their places, one behind the other.
+"""Failed members of a writer's ensemble, and their replacement, one after the other.
 
-Rule 1. Without delay every member that failed is replaced, so that entries get all their copies.
+Rule 1. Without delay every failed member is replaced, so that entries get all their copies.
 
-Rule 2. With delay a writer goes on as long as every entry still reaches Qa members of its write
-set; when some would not, all that failed are replaced. Entries written meanwhile
-have fewer than Qw copies until they are repaired, and not one fewer than Qa.
+Rule 2. With delay a writer continues as long as every entry still reaches Qa members of its write
+set; otherwise all failed members are replaced. Entries written meanwhile have fewer than Qw copies
+until repaired, but never fewer than Qa.
 
-Rule 3. A bookie that failed is not chosen, so that two bad ones are not swapped for each other. A
-writer of entry logs has minutes between its adds: with each of them it tries anew who has failed,
-but never who did not surely take its permission, be it when the ledger was set open for it (R19).
+Rule 3. A failed bookie is not chosen, so that two bad bookies are not swapped for each other. A
+writer of entry logs has minutes between its adds, and tries failed bookies again with each add. But
+a bookie that did not surely take the writer's permission is never tried again, even if asked when
+the ledger was reopened for the writer (R19).
 
-Rule 4. Of a ledger that guarantees its write quorum, nobody is replaced before all others have what
-the new fragment does not cover. So the one that lacks most goes first, whomever a bookie was looked
-for: it would be waited for in vain.
+Rule 4. In a ledger that guarantees its write quorum, a member is replaced only after all other
+members have every entry before the new fragment. So the member that lacks most goes first,
+whichever place the bookie was chosen for: waiting for that member would be in vain.
 
-Rule 5. A member cedes its place to a bookie that has more entry logs of the next add. It stays a
-member until the metadata names the other one, and if there is nobody after all.
+Rule 5. A member cedes its place to a bookie that has more entry logs of the next add. The member
+stays until the metadata names the other bookie, and stays if no bookie is found.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -26,13 +27,13 @@ from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.writer.steps import Enlist, Join
 
 CHANGES_MAX = 100
-"""A writer whose bookies fail this often has another problem; BookKeeper has the same cap."""
+"""A writer whose bookies fail more often has another problem; BookKeeper has the same cap."""
 
 
 def members_to_replace(
     quorum: Quorum, failed: Collection[int], *, is_delayed: bool
 ) -> tuple[int, ...]:
-    """The ensemble indexes among ``failed`` that must be replaced before the writer goes on."""
+    """Return the indexes among ``failed`` that must be replaced before the writer continues."""
     live = [index for index in range(quorum.ensemble_size) if index not in failed]
     if is_delayed and quorum.is_ack_quorum_of_all(live):
         return ()
@@ -41,7 +42,7 @@ def members_to_replace(
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A change under way; without a member a bookie is still looked for.
+    """A running change; without a member the writer still looks for a bookie.
 
     Attributes:
         is_named: whether the metadata is about to name the member.
@@ -54,10 +55,10 @@ class _Change:
 
 
 class EnsembleChanges:
-    """Who failed, and who takes whose place.
+    """The failed members, and the change of members in progress.
 
     Args:
-        unjoined: bookie ids that may have been asked for the writer before, and are no members.
+        unjoined: ids of bookies that may have been asked for the writer before, and are no members.
 
     Attributes:
         failed: members that failed and were not replaced: ensemble index -> reason.
@@ -77,7 +78,7 @@ class EnsembleChanges:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """All that decides what comes next."""
+        """All values that decide the next step."""
         return (
             *(tuple(self.failed), tuple(self.failures.items()), self._excluded, self._unjoined),
             *(tuple(sorted(self._to_fill)), self._change, self._count),
@@ -85,17 +86,17 @@ class EnsembleChanges:
 
     @property
     def is_somebody_missed(self) -> bool:
-        """Whether a member failed, or somebody is to take the place of one."""
+        """Whether a member failed, or a place is to be filled."""
         return bool(self.failed) or self.is_under_way
 
     @property
     def is_under_way(self) -> bool:
-        """Whether somebody is to take the place of another."""
+        """Whether a place is to be filled."""
         return self._change is not None or bool(self._to_fill)
 
     @property
     def is_looking(self) -> bool:
-        """Whether a bookie is looked for, or taken in, just now."""
+        """Whether a change of one place is in progress."""
         return self._change is not None
 
     @property
@@ -105,7 +106,7 @@ class EnsembleChanges:
 
     @property
     def is_held(self) -> bool:
-        """Whether a bookie was found that the metadata is not to name yet."""
+        """Whether a bookie was found that the metadata must not name yet."""
         change = self._change
         return change is not None and change.member is not None and not change.is_named
 
@@ -124,12 +125,12 @@ class EnsembleChanges:
         return self.live(range(self._quorum.ensemble_size))
 
     def expected(self) -> frozenset[int]:
-        """Where there is a member to use, or will be one."""
+        """Return the indexes with a usable member now or soon."""
         change = () if self._change is None else (self._change.ensemble_index,)
         return frozenset((*self.all_live, *self._to_fill, *change))
 
     def fail(self, index: int, bookie_id: str, reason: str) -> None:
-        """The member at ``index`` failed."""
+        """Note that the member at ``index`` failed."""
         self.failed[index] = reason
         self.exclude({bookie_id: reason})
         under_way = self._change.ensemble_index if self._change else None
@@ -137,18 +138,17 @@ class EnsembleChanges:
         self._to_fill |= {i: self.failed[i] for i in wanted if i != under_way}
 
     def exclude(self, failures: Mapping[str, str]) -> None:
-        """Bookies that failed, members or not, must not be chosen."""
+        """Exclude failed bookies, members or not, from being chosen."""
         self.failures.update(failures)
         self._excluded |= frozenset(failures)
 
     def pass_over(self, failures: Mapping[str, str]) -> None:
-        """Bookies that were asked to join, and may have taken something, must never be asked again
-        (rule 3)."""
+        """Exclude for ever bookies that were asked to join and may have agreed (rule 3)."""
         self.exclude(failures)
         self._unjoined |= frozenset(failures)
 
     def rolled_over(self, before: Sequence[Member], fragment: Fragment) -> list[Join]:
-        """The metadata names a new fragment; who is in the places of those that had failed."""
+        """Note a new fragment in the metadata; return the joins in places of failed members."""
         joins: list[Join] = []
         for index, (old, new) in enumerate(zip(before, fragment.ensemble, strict=True)):
             if old != new and index in self.failed:
@@ -159,17 +159,17 @@ class EnsembleChanges:
         return joins
 
     def begin_anew(self, ceding: Iterable[int]) -> None:
-        """Rules 3 and 5: what has failed is tried again, and ``ceding`` members may be replaced."""
+        """Try failed bookies again (rule 3), and let ``ceding`` members be replaced (rule 5)."""
         self.failed = {}
         self._excluded = self._unjoined
         self._to_fill = dict.fromkeys(ceding, "it has fewer rows")
 
     def try_again(self) -> None:
-        """Look for bookies in the place of those that failed, for whom nobody was found."""
+        """Look again for bookies in the places of failed members."""
         self._to_fill = dict(self.failed)
 
     def look(self, ensemble: tuple[Member, ...]) -> Enlist | None:
-        """Look for a bookie for the first of the places that must be filled, unless too often."""
+        """Look for a bookie for the first open place, up to ``CHANGES_MAX`` times."""
         if self._count >= CHANGES_MAX:
             self._to_fill = {}
             return None
@@ -180,7 +180,7 @@ class EnsembleChanges:
         return Enlist(index, staying, frozenset(exclude))
 
     def found(self, member: Member | None, passed_over: Mapping[str, str]) -> None:
-        """``member`` may take the place that is to be filled; None if nobody may."""
+        """Note that ``member`` may fill the place; None if no bookie may."""
         assert self._change is not None
         self.pass_over(passed_over)
         index = self._change.ensemble_index
@@ -192,10 +192,10 @@ class EnsembleChanges:
         self._count += 1
 
     def lacking_most(self, fragment_without: Callable[[int], int]) -> int:
-        """The place that the bookie which was found takes (rule 4).
+        """Return the place to be filled by the chosen bookie (rule 4).
 
         Args:
-            fragment_without: where a fragment would begin, by the ensemble index of whoever goes.
+            fragment_without: returns where a fragment would begin, by the leaving member's index.
         """
         assert self._change is not None
         mine = self._change.ensemble_index
@@ -207,7 +207,7 @@ class EnsembleChanges:
         return most
 
     def name(self, ensemble: tuple[Member, ...]) -> tuple[Member, ...]:
-        """The ensemble with the bookie that was found; the metadata is about to name it."""
+        """Return the ensemble with the chosen bookie; the metadata is about to name it."""
         assert self._change is not None
         index, member = self._change.ensemble_index, self._change.member
         assert member is not None
@@ -215,7 +215,7 @@ class EnsembleChanges:
         return (*ensemble[:index], member, *ensemble[index + 1 :])
 
     def join(self, before: tuple[Member, ...], first_entry_id: int) -> Join:
-        """The metadata names the new member, and ``before`` what it named until now."""
+        """End the change: the metadata names the new member, in place of one in ``before``."""
         assert self._change is not None
         assert self._change.member is not None
         index, replaced = self._change.ensemble_index, before[self._change.ensemble_index].bookie_id

@@ -1,26 +1,26 @@
-"""When a writer begins a fragment because it was asked to, and not because a bookie failed.
+"""Fragment rolls: a writer begins a fragment on request, not because a bookie failed.
 
-Rule 1. Bookies for all places are looked for while the writer goes on, as for a new ledger. A
-member that stays keeps its place; whoever comes in has the writer's permission and his journal
-before the metadata names it (R18), and nobody is asked for them twice (R19).
+Rule 1. While the writer continues, bookies are chosen for all places, as for a new ledger. A member
+that stays keeps its place. A new member has the writer's permission and journal before the metadata
+names it (R18), and no bookie is asked for them twice (R19).
 
-Rule 2. Then nothing is sent until all that was is acknowledged, and fully replicated where the
-ledger guarantees that. So the fragment begins at the first entry that was not sent, behind the LAC
-(TLA+: at LAC+1): no entry changes its bookies, no copy that an acknowledgement rests on is given
-up, and what was on its way to those who leave stays on its way.
+Rule 2. After that the writer sends no entry until all sent entries are acknowledged, and fully
+replicated if the ledger guarantees full replication. So the fragment begins at the first unsent
+entry, after the LAC (TLA+: at LAC+1). No entry changes its bookies, no copy needed by an
+acknowledgement is given up, and requests in flight to leaving members stay in flight.
 
-Rule 3. One compare-and-set names the fragment, with no check of the metadata under way (R4). Until
-it is there nothing is sent, and nobody else's place is filled.
+Rule 3. One compare-and-set names the fragment, while no metadata check is running (R4). Until then
+the writer sends no entry and fills no other place.
 
-Rule 4. A member that fails before that ends the roll: it is replaced as ever, in the fragment that
-is in use. The bookies that were found keep what they took, and may be found again. While bookies
-are looked for, nobody is looked for in the place of one: no bookie is asked by both.
+Rule 4. A member that fails before the compare-and-set ends the roll, and is replaced as usual in
+the fragment in use. The chosen bookies keep what they took, and may be chosen again. While a roll
+looks for bookies, no replacement looks for any: no bookie is asked by both.
 
-Rule 5. A fragment of which nothing was sent is new as it is. What a writer that ends was asked for,
-and has not stored yet, is not begun.
+Rule 5. A fragment without sent entries already counts as new. A roll that is not stored when the
+writer stops is not begun.
 
-Rule 6. Where the write quorum is guaranteed, no roll begins while a member that failed is not
-replaced: its copies would be waited for in vain.
+Rule 6. If the write quorum is guaranteed, no roll begins while a failed member is not replaced: the
+roll would wait for its copies in vain.
 """
 
 from collections.abc import Collection
@@ -34,11 +34,11 @@ ENDS = "the writer ends"
 
 
 class FragmentRoll:
-    """How far a writer is with a new fragment.
+    """The progress of a fragment roll.
 
     Attributes:
-        is_asked: whether somebody waits for one.
-        is_named: whether the metadata is about to name it.
+        is_asked: whether a caller waits for a new fragment.
+        is_named: whether the metadata is about to name the fragment.
     """
 
     def __init__(self) -> None:
@@ -50,28 +50,28 @@ class FragmentRoll:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """All that decides what comes next."""
+        """All values that decide the next step."""
         return (self.is_asked, self.is_named, self._is_looking, self._is_stale, self._found)
 
     @property
     def is_busy(self) -> bool:
-        """Whether nobody else may be looked for, or named."""
+        """Whether the writer must neither look for nor name another bookie."""
         return self._is_looking or self.is_named
 
     @property
     def holds(self) -> bool:
-        """Whether nothing may be sent (rule 2)."""
+        """Whether the writer must not send entries (rule 2)."""
         return bool(self._found)
 
     def ask(self, *, is_stopping: bool) -> list[Instruction]:
-        """Somebody wants a new fragment; that of two is one."""
+        """Request a new fragment; two pending requests get one fragment."""
         self.is_asked = True
         return self.give_up(ENDS) if is_stopping else []
 
     def next(
         self, mine: LedgerMetadata, pending: PendingAdds, changes: EnsembleChanges
     ) -> list[Instruction]:
-        """What to do now, if anything."""
+        """Return the next instructions, if any."""
         if self._found and not self.is_named and not any(pending.unfinished):
             self.is_named = True
             lac = pending.last_add_confirmed
@@ -88,7 +88,7 @@ class FragmentRoll:
         return [Muster(ensemble, frozenset(changes.failed), changes.excluded)]
 
     def found(self, ensemble: tuple[Member, ...], reason: str) -> list[Instruction]:
-        """Who may be in it; empty if there are too few, for ``reason``."""
+        """Note the chosen ``ensemble``; empty if there are too few bookies, for ``reason``."""
         self._is_looking = False
         if self._is_stale:
             return []
@@ -98,17 +98,22 @@ class FragmentRoll:
         return []
 
     def give_up(self, reason: str) -> list[Instruction]:
-        """Rules 4 to 6: the fragment that is in use stays in use."""
+        """Give up the roll and keep the fragment in use (rules 4 to 6)."""
         if not self.is_asked or self.is_named:
             return []
         self.is_asked, self._found, self._is_stale = False, (), True
         return [NotRolled(reason)]
 
     def member_failed(self, reason: str) -> list[Instruction]:
-        """Rule 4; who failed before bookies were looked for is in no new fragment anyway."""
+        """Give up a running roll after a member failed (rule 4).
+
+        A member that failed before the search is never in the new fragment.
+        """
         return self.give_up(reason) if self._is_looking or self._found else []
 
     def over(self, changed: Collection[int]) -> RolledOver:
-        """The metadata names it, with others in the places ``changed``."""
+        """End the roll; the metadata names the fragment, with other members in the places
+        ``changed``.
+        """
         self.is_asked, self.is_named, self._found = False, False, ()
         return RolledOver(tuple(changed))

@@ -1,4 +1,4 @@
-"""Which copies of what a writer has sent are lacking, with nobody to make them."""
+"""Missing copies of sent entries, if no bookie will make them."""
 
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.protocol.ledger.metadata import LedgerMetadata
@@ -8,7 +8,7 @@ from bkspark.protocol.writer.steps import Instruction, Join, WarnOfGaps
 
 
 def closed_gap(pending: PendingAdds, join: Join) -> list[Instruction]:
-    """What was acknowledged without the member that is replaced: its successor lacks it too."""
+    """Warn of entries acknowledged without the replaced member; its successor lacks them too."""
     first, last = pending.first_lacking(join.ensemble_index), join.first_entry_id - 1
     return [WarnOfGaps(*join.replaced, first, last)] if first <= last else []
 
@@ -16,7 +16,7 @@ def closed_gap(pending: PendingAdds, join: Join) -> list[Instruction]:
 def open_gaps(
     ledger: LedgerMetadata, pending: PendingAdds, changes: EnsembleChanges
 ) -> list[Instruction]:
-    """What is lacking, when nobody is looked for any more."""
+    """Warn of missing entries when the writer looks for no more bookies."""
     if changes.is_under_way:
         return []
     found: list[Instruction] = []
@@ -29,10 +29,10 @@ def open_gaps(
 def require_ack_quorums(
     ledger: LedgerMetadata, pending: PendingAdds, changes: EnsembleChanges
 ) -> None:
-    """Return if the members that are left can acknowledge all that is pending.
+    """Check that the remaining members can acknowledge all pending adds.
 
     Raises:
-        NotEnoughBookiesError: they cannot.
+        NotEnoughBookiesError: an add cannot reach its quorum.
     """
     live = changes.all_live
     for add in pending:

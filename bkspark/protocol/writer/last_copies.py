@@ -1,8 +1,8 @@
-"""What a writer still owes a ledger that guarantees its write quorum, behind the acknowledgement.
+"""Copies still missing after the acknowledgement, in a ledger that guarantees its write quorum.
 
-An add is acknowledged on Qa bookies and kept until it is fully replicated (``adding``, rule 9). Who
-may have the copies that are lacking is the business of ``ensemble_change``; here is said when there
-is nobody, which ends the writer: it has acknowledged nothing wrongly, and a recovery makes them.
+An add is acknowledged on Qa bookies and kept until it is fully replicated (``adding``, rule 9).
+``ensemble_change`` finds bookies for the missing copies. This module decides when no bookie can be
+found, which ends the writer. Its acknowledgements stay correct, and a recovery makes the copies.
 """
 
 from bkspark.errors import NotEnoughBookiesError
@@ -12,10 +12,10 @@ from bkspark.protocol.writer.ensemble_change import EnsembleChanges
 
 
 def nobody_takes_them(pending: PendingAdds, changes: EnsembleChanges, *, is_stopping: bool) -> bool:
-    """Whether a writer can go on with nothing but copies for which no bookie is looked for.
+    """Whether only missing copies remain, and the writer looks for no bookie to hold them.
 
     Args:
-        is_stopping: nothing more is submitted.
+        is_stopping: no more entries are submitted.
     """
     lagging = pending.lagging
     if lagging is None or changes.is_under_way:
@@ -26,7 +26,7 @@ def nobody_takes_them(pending: PendingAdds, changes: EnsembleChanges, *, is_stop
 
 
 def gap(ledger: LedgerMetadata, pending: PendingAdds) -> str:
-    """Which copies are lacking, in one line; empty if none are."""
+    """Describe the missing copies in one line; empty without any."""
     lagging = pending.lagging
     if lagging is None or not lagging.adds:
         return ""
@@ -43,7 +43,7 @@ def gap(ledger: LedgerMetadata, pending: PendingAdds) -> str:
 def no_bookie(
     ledger: LedgerMetadata, pending: PendingAdds, changes: EnsembleChanges
 ) -> NotEnoughBookiesError:
-    """The error for that."""
+    """Return the error for missing copies without a bookie."""
     reasons = "; ".join(changes.failures.values())
     return NotEnoughBookiesError(
         f"{gap(ledger, pending)} ({reasons})",

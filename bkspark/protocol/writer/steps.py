@@ -1,7 +1,6 @@
-"""What a writer is told, and what it has done: the events and instructions of ``writing``.
+"""The events and instructions of the writer's state machine (``writing``).
 
-Both are values. Who carries out the instructions is none of their business: threads, a simulation
-or a loop in a test.
+Both are values. Any runner may carry out instructions: threads, a simulation or a loop in a test.
 """
 
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ class Submitted:
     """Entries for one record; only while ``may_submit``.
 
     Attributes:
-        names_entry_logs: they lie in entry logs, copies of which bookies have already.
+        names_entry_logs: the rows lie in entry logs with copies on bookies already.
     """
 
     entry_count: int
@@ -29,10 +28,10 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """Entry logs for the next record are on bookies, which members or not; nothing is pending.
+    """Entry logs for the next record are on bookies, members or not; no add is pending.
 
     Attributes:
-        ceding: indexes of members that have less of them than others.
+        ceding: indexes of members that have fewer of the entry logs than other bookies.
     """
 
     ceding: tuple[int, ...] = ()
@@ -40,10 +39,10 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A member has every entry log of the add that it should have.
+    """A member has all entry logs of the add for its place.
 
     Attributes:
-        bad: bookies that turned out to have no good copy, each with the reason.
+        bad: bookies without a good copy, each with the reason.
     """
 
     ensemble_index: int
@@ -54,7 +53,7 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The record of these entries is durable there and passed the post-check."""
+    """The record of these entries is durable on the member and passed the post-check."""
 
     ensemble_index: int
     bookie_id: str
@@ -64,7 +63,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A member failed, hangs, or is fenced; nothing more comes from it."""
+    """A member failed, hangs, or is fenced; no later event comes from the member."""
 
     ensemble_index: int
     bookie_id: str
@@ -73,7 +72,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Enlisted:
-    """A bookie that holds the writer's permission, None if there is none.
+    """A bookie holds the writer's permission; None without any.
 
     Attributes:
         passed_over: bookies that failed meanwhile, each with the reason.
@@ -85,14 +84,14 @@ class Enlisted:
 
 @dataclass(frozen=True, slots=True)
 class Swapped:
-    """The compare-and-set came through; what the metadata says now."""
+    """The compare-and-set succeeded; ``metadata`` is the stored version."""
 
     metadata: LedgerMetadata
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A metadata check ended: what the metadata says now, None if it is what was seen before."""
+    """A metadata check ended: the metadata now, None if unchanged."""
 
     ticket: CheckTicket
     metadata: LedgerMetadata | None = None
@@ -100,7 +99,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """Somebody wants what is added from now on to lie in a new fragment."""
+    """A caller requests a new fragment for later adds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ class Mustered:
     """Bookies for all places of a new fragment, each with the writer's permission and journal.
 
     Attributes:
-        ensemble: members that stay in their places, and others; empty if there are too few.
+        ensemble: members that stay in their places, and new ones; empty if there are too few.
         passed_over: bookies that failed meanwhile, each with the reason.
         reason: why there are too few, in one line.
     """
@@ -120,12 +119,12 @@ class Mustered:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Somebody wants to know whether the ledger is still this writer's; nothing is pending."""
+    """A caller asks whether this writer still owns the ledger; no add is pending."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimedOut:
-    """An add was not acknowledged in ``seconds``."""
+    """An add was not acknowledged within ``seconds``."""
 
     first_entry_id: int
     seconds: float
@@ -133,12 +132,12 @@ class TimedOut:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Nothing was sent for as long as a writer is silent about its LAC."""
+    """No record was sent for the interval after which a writer states its LAC."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Nothing more is submitted; with an error the writer ends at once."""
+    """No more entries are submitted; with an error the writer ends at once."""
 
     error: BookKeeperError | None = None
 
@@ -166,7 +165,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Append the record of ``add`` on these members, behind what was sent to them before."""
+    """Append the record of ``add`` on these members, after all records sent before."""
 
     indexes: tuple[int, ...]
     add: PendingAdd
@@ -174,7 +173,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """See to it that a member has the entry logs of ``add`` that its place should have."""
+    """Ensure that a member has the entry logs of ``add`` for its place."""
 
     ensemble_index: int
     member: Member
@@ -183,35 +182,35 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """Append a confirmation of the LAC on these members; nobody waits for it."""
+    """Append a confirmation of the LAC on these members; the writer does not wait for answers."""
 
     indexes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckMetadata:
-    """See whether the metadata is what was seen last; nothing may come between."""
+    """Compare the metadata with the version seen last; no other step may come between."""
 
     ticket: CheckTicket
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledge:
-    """Tell whoever waits for these adds, in this order."""
+    """Complete these adds for their callers, in this order."""
 
     adds: tuple[PendingAdd, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """These adds, acknowledged before, are fully replicated: nobody will be sent them again."""
+    """Forget these acknowledged adds: they are fully replicated and never sent again."""
 
     adds: tuple[PendingAdd, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Use a member no more; it stays in the metadata."""
+    """Stop using a member, which the metadata still names."""
 
     ensemble_index: int
     member: Member
@@ -220,7 +219,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Enlist:
-    """Find a bookie, neither a member nor one that failed, that takes the writer's permission.
+    """Find a bookie, not a member and not failed, that takes the writer's permission.
 
     Attributes:
         staying: the members that remain.
@@ -237,10 +236,10 @@ class Swap:
     """Name another ensemble in the metadata by compare-and-set.
 
     Attributes:
-        first_entry_id: which the ensemble is to have, and all behind it.
-        last_add_confirmed: the last entry that is acknowledged.
-        length_bytes: payload bytes in front of ``first_entry_id``, where that is known.
-        now_ms: when it is stored; given by whoever does it.
+        first_entry_id: first entry of the new ensemble.
+        last_add_confirmed: the last acknowledged entry.
+        length_bytes: payload bytes before ``first_entry_id``, if known.
+        now_ms: time of storing, given by the runner.
     """
 
     ledger_id: int
@@ -253,10 +252,10 @@ class Swap:
     now_ms: int | None = None
 
     def applied_to(self, metadata: LedgerMetadata | None) -> LedgerMetadata:
-        """The newest metadata with the change.
+        """Return the newest metadata with the change.
 
         Raises:
-            LedgerFencedError: the ledger is not the writer's any more.
+            LedgerFencedError: this writer no longer owns the ledger.
         """
         if metadata is None:
             raise LedgerFencedError(f"ledger {self.ledger_id} is gone")
@@ -269,16 +268,16 @@ class Swap:
                 token=self.token,
             )
         except LedgerClosedError as error:
-            # Not "closed": whoever closed it may have kept entries that have no ack (RB-35).
+            # Not "closed": the client that closed it may have kept entries without an ack (RB-35).
             raise metadata.fenced(self.term) from error
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Use a new member from now on, which the metadata names.
+    """Use a new member, named by the metadata, from now on.
 
     Attributes:
-        replaced: the bookie that had its place, with the reason.
+        replaced: the previous bookie of the place, with the reason.
     """
 
     ensemble_index: int
@@ -289,11 +288,11 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Muster:
-    """Find bookies for all places of a new fragment; whoever comes in takes the permission.
+    """Find bookies for all places of a new fragment; new members take the writer's permission.
 
     Attributes:
-        ensemble: the members now; one that stays keeps its place.
-        failed: indexes of those that cannot stay.
+        ensemble: the present members; a member that stays keeps its place.
+        failed: indexes of members that cannot stay.
         exclude: ids of bookies that must not be chosen.
     """
 
@@ -304,9 +303,9 @@ class Muster:
 
 @dataclass(frozen=True, slots=True)
 class RolledOver:
-    """A new fragment is in use: other members are in the places ``changed``.
+    """A new fragment is in use, with other members in the places ``changed``.
 
-    Those they were in before are sent nothing more, and finish what they were sent.
+    Their predecessors get no more records, and finish the records in flight.
     """
 
     changed: tuple[int, ...]
@@ -314,17 +313,17 @@ class RolledOver:
 
 @dataclass(frozen=True, slots=True)
 class NotRolled:
-    """No new fragment was begun, and the one before is in use as it was."""
+    """No new fragment was begun; the previous fragment stays in use."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class WarnOfGaps:
-    """A member gave no sign to have the entries from here on: they have one copy fewer.
+    """A member did not confirm the entries from here on: each has one copy fewer.
 
     Attributes:
-        last_entry_id: behind it another member is in its place; None if nobody is.
+        last_entry_id: last such entry, before a successor's fragment; None without a successor.
     """
 
     bookie_id: str
@@ -335,7 +334,7 @@ class WarnOfGaps:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The writer has ended; None if all that was submitted is acknowledged."""
+    """The writer has ended; None if all submitted adds are acknowledged."""
 
     error: BookKeeperError | None
 

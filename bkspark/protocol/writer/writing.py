@@ -1,42 +1,42 @@
-"""One writer of one ledger in one term: what it does next, whatever happens.
+"""The writer of one ledger in one term: decides its next step after any event.
 
-Events go in, instructions come out; a runner carries these out and brings what came of them. Here
-is decided who acknowledges, what replaces whom, and in which order. It does no I/O, knows no clock
-and no chance, and the same events have the same instructions: so whoever brings an event may run
-it, one at a time. When adds are complete is in ``adding``.
+Events go in, instructions come out; a runner carries out the instructions and delivers the results
+as events. The machine decides acknowledgements, replacements and their order, without I/O, clock or
+randomness; the same events give the same instructions. Any thread may deliver events; calls must
+not overlap. ``adding`` decides when adds are complete.
 
-Rule 1. A member counts when its copy is durable and passed the post-check, which the runner reports
-as one (R1, R6). What a bookie reports that is no member any more counts for nothing (RB-07).
+Rule 1. A member counts when its copy is durable and passed the post-check, reported by the runner
+as one event (R1, R6). Reports of a bookie that is no longer a member do not count (RB-07).
 
-Rule 2. An acknowledgement comes straight behind a metadata check (R4). One check at a time is under
-way. That somebody else changed the metadata is no takeover, as long as the term, the writer and the
-ensemble are the same (RB-32); then it is checked once more.
+Rule 2. An acknowledgement directly follows a metadata check (R4). Only one check runs at a time. If
+another client changed the metadata, but term, writer and ensemble are the same, the change is no
+takeover (RB-32); the writer checks again.
 
-Rule 3. A member that failed is replaced, one behind the other: a bookie is enlisted, the metadata
-names it by compare-and-set, it joins, and gets all that is not acknowledged (RB-06, RB-43, H9).
-Nothing is acknowledged while a compare-and-set is under way: its fragment begins behind the last
-acknowledgement. While a bookie is only looked for, the others go on.
+Rule 3. Failed members are replaced one after the other: the writer enlists a bookie, the metadata
+names it by compare-and-set, the bookie joins, and gets all unacknowledged adds (RB-06, RB-43, H9).
+During a compare-and-set the writer acknowledges no add: the fragment begins after the last
+acknowledgement. During the search for a bookie the other members continue.
 
-Rule 4. Who must be replaced, and when that may be delayed, is in ``ensemble_change``. Where nobody
-is found the writer goes on as with delay, and looks again when the next member fails.
+Rule 4. ``ensemble_change`` decides replacements and their delay. If no bookie is found, the writer
+continues as with delay, and looks again when the next member fails.
 
-Rule 5. A fence on one member, a ledger that is not this writer's any more, an add that can reach no
-ack quorum, or one that took too long ends the writer. Behind its end nothing is acknowledged; what
-was on its way has an unknown outcome (RB-35).
+Rule 5. The writer ends on a fence on any member, on losing the ledger, on an add that can reach no
+ack quorum, or on an add that took too long. After the end no add is acknowledged; pending adds have
+an unknown outcome (RB-35).
 
-Rule 6. Of a ledger that guarantees its write quorum, nobody is replaced before what the new
-fragment does not cover is fully replicated, and the writer ends without an error only when all is.
-Too much that is not slows it down, or ends it where no bookie is left that could have it. At its
-end it looks for such a bookie once more.
+Rule 6. In a ledger that guarantees its write quorum, a member is replaced only after all entries
+before the new fragment are fully replicated. The writer ends without an error only when all entries
+are. Too many other entries slow the writer down, or end it if no bookie is left for them. Before
+its end the writer looks for such a bookie once more.
 
-Rule 7. Of an add that names entry logs each member that stays first gets the entry logs of its
-place, wherever they were written, and then the record, when all of them have theirs (R1, R10, H13).
-A member that turns out to have no good copy has failed, and what it had counted is taken back.
+Rule 7. For an add that names entry logs, each member that stays first gets the entry logs of its
+place, from any bookie. When all members have theirs, each gets the record (R1, R10, H13). A member
+found without a good copy has failed, and its counts are taken back.
 
-Rule 8. A fragment that is asked for begins as ``fragment_roll`` says; what is added meanwhile waits
-for it, from when its bookies are found.
+Rule 8. A requested fragment begins as ``fragment_roll`` says; once its bookies are chosen, new adds
+wait for the fragment.
 
-Rule 9. Nobody closes a ledger that goes on in later terms when its writer ends: readers are told.
+Rule 9. A writer that ends leaves a ledger open that continues in later terms, and states its LAC.
 """
 
 from collections.abc import Collection, Mapping
@@ -61,19 +61,19 @@ _HINT = "recovery decides about entries without an ack; open the ledger to see"
 
 
 class LedgerWriter:
-    """The machine; ``copy.deepcopy`` of it goes its own way, and ``state`` says where it is.
+    """The state machine; ``copy.deepcopy`` copies it, and ``state`` compares copies.
 
     Args:
-        metadata: of a ledger that is OPEN for this writer.
-        last_add_confirmed: the last entry of the writer before, which is acknowledged.
-        length_bytes: up to there.
-        unjoined: bookie ids that must not be asked to join (R19).
+        metadata: metadata of a ledger that is OPEN for this writer.
+        last_add_confirmed: the previous writer's last entry, which is acknowledged.
+        length_bytes: payload bytes up to there.
+        unjoined: ids of bookies that must not be asked to join (R19).
 
     Attributes:
-        changes: who failed, and who takes whose place.
-        roll: how far a new fragment is that was asked for.
-        is_stopping: whether nothing more is submitted.
-        has_ended: whether it does nothing any more.
+        changes: failed members, and the change in progress.
+        roll: progress of a requested fragment.
+        is_stopping: whether no more entries are submitted.
+        has_ended: whether the machine ignores all further events.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class LedgerWriter:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """All that decides what it does; two with one state do the same."""
+        """All values that decide the next step; machines with equal states act alike."""
         mine = self.metadata
         return (
             *(mine.ledger_id, mine.term, mine.token, mine.last_fragment),
@@ -112,7 +112,7 @@ class LedgerWriter:
 
     @property
     def ensemble(self) -> tuple[Member, ...]:
-        """The members that entries go to now."""
+        """The members that get entries now."""
         return self.metadata.last_fragment.ensemble
 
     @property
@@ -125,10 +125,11 @@ class LedgerWriter:
     def closed(
         self, newest: LedgerMetadata | None, transactions: Mapping[str, int] | None = None
     ) -> LedgerMetadata:
-        """The newest metadata, CLOSED behind what is acknowledged.
+        """Return the newest metadata, CLOSED after the last acknowledged entry.
 
         Raises:
-            LedgerFencedError, LedgerClosedError: somebody else has taken it over.
+            LedgerFencedError, LedgerClosedError: another client has taken the ledger over.
+            NotEnoughBookiesError: acknowledged entries lack copies guaranteed by the ledger.
         """
         return self._there(newest).closed(
             last_entry_id=self.pending.last_add_confirmed,
@@ -146,14 +147,14 @@ class LedgerWriter:
         return newest
 
     def receive(self, event: steps.Event) -> tuple[steps.Instruction, ...]:
-        """What to do now, in this order."""
+        """Return the instructions for ``event``, in order."""
         if self.has_ended:
             return ()
         found: list[steps.Instruction] = []
         try:
             found += self._react(event)
             found += self._forget()
-            # Nothing else changes members; most turns are those of a writer whose bookies are well.
+            # Only these two change members; on most turns all bookies are well.
             if self.changes.is_somebody_missed or self.roll.is_asked:
                 self._try_again()
                 found += self._look_for_a_bookie()
@@ -220,13 +221,13 @@ class LedgerWriter:
         return self._sent(self.changes.live(add.indexes), add)
 
     def _sent(self, indexes: tuple[int, ...], add: PendingAdd) -> list[steps.Instruction]:
-        """Rule 7."""
+        """Send entry logs first, or the record (rule 7)."""
         if add.names_entry_logs:
             return [steps.Copy(index, self.ensemble[index], add) for index in indexes]
         return [steps.Append(indexes, add)]
 
     def _send_ready(self) -> list[steps.Instruction]:
-        """Rule 7."""
+        """Send records whose entry logs are on all members (rule 7)."""
         found: list[steps.Instruction] = []
         for add in self.pending:
             if not add.ready:
@@ -238,7 +239,7 @@ class LedgerWriter:
         return found
 
     def _copied(self, event: steps.Copied) -> list[steps.Instruction]:
-        """Rule 7."""
+        """Note copied entry logs, and release members with bad copies (rule 7)."""
         bad, released = dict(event.bad), list[steps.Instruction]()
         self.changes.exclude(bad)
         if self._is_member(event.ensemble_index, event.bookie_id):
@@ -249,12 +250,12 @@ class LedgerWriter:
         return released
 
     def _count(self, event: steps.Stored) -> None:
-        """Rule 1."""
+        """Count a present member's copy (rule 1)."""
         if self._is_member(event.ensemble_index, event.bookie_id):
             self.pending.count(event.ensemble_index, event.first_entry_id, event.last_entry_id)
 
     def _check(self) -> list[steps.Instruction]:
-        """Rule 2: begin a check that could acknowledge something; not during a change."""
+        """Begin a check that could acknowledge an add, but not during a swap (rule 2)."""
         if self._checking is not None or self.changes.is_swapping:
             return []
         ticket = self.pending.ticket(self.changes.expected)
@@ -264,7 +265,9 @@ class LedgerWriter:
         return [steps.CheckMetadata(ticket)]
 
     def _acknowledge(self, event: steps.Checked) -> list[steps.Instruction]:
-        """Rule 2: one that was under way when the ensemble changed tells nothing (H10)."""
+        """Acknowledge after a check (rule 2); ignore a check overtaken by a change of members
+        (H10).
+        """
         if event.ticket != self._checking:
             return []
         if event.metadata is not None:
@@ -301,13 +304,13 @@ class LedgerWriter:
         return index not in self.changes.failed and self.ensemble[index].bookie_id == bookie_id
 
     def _fail(self, event: steps.Failed) -> list[steps.Instruction]:
-        """Rules 4 and 5."""
+        """End after a fence, else release the member (rules 4 and 5)."""
         if isinstance(event.error, LedgerFencedError):
             raise event.error
         return self._release(event.ensemble_index, event.bookie_id, str(event.error))
 
     def _release(self, index: int, bookie_id: str, reason: str) -> list[steps.Instruction]:
-        """Rules 4 and 7."""
+        """Release a failed member (rules 4 and 7)."""
         if not self._is_member(index, bookie_id):
             return []
         self.changes.fail(index, bookie_id, reason)
@@ -318,19 +321,19 @@ class LedgerWriter:
         return [steps.Release(index, self.ensemble[index], reason), *ended, *self._gaps()]
 
     def _look_for_a_bookie(self) -> list[steps.Instruction]:
-        """Rule 3, for the first of the places that must be filled."""
+        """Look for a bookie for the first open place (rule 3)."""
         if not self.changes.is_under_way or self.changes.is_looking or self.roll.is_busy:
             return []
         enlist = self.changes.look(self.ensemble)
         return self._gaps() if enlist is None else [enlist]
 
     def _enlisted(self, event: steps.Enlisted) -> list[steps.Instruction]:
-        """Rule 3."""
+        """Note the result of the search (rule 3)."""
         self.changes.found(event.member, dict(event.passed_over))
         return [] if event.member is not None else self._gaps()
 
     def _swap(self) -> list[steps.Instruction]:
-        """Rules 3 and 6: from now on nothing is acknowledged."""
+        """Name the new member in the metadata; acknowledge no add from now on (rules 3 and 6)."""
         if not self.changes.is_held:
             return []
         first = self.pending.last_add_confirmed + 1
@@ -345,7 +348,7 @@ class LedgerWriter:
         return [steps.Swap(mine.ledger_id, mine.term, mine.token, first, changed, lac)]
 
     def _join(self, event: steps.Swapped) -> list[steps.Instruction]:
-        """Rule 3: first what its predecessor had counted is taken back (RB-07, RB-08)."""
+        """Take back the predecessor's counts, then send to the successor (rule 3; RB-07, RB-08)."""
         join = self.changes.join(self.ensemble, event.metadata.last_fragment.first_entry_id)
         self.metadata, self._has_tried_again = event.metadata, False
         index = join.ensemble_index
@@ -359,7 +362,7 @@ class LedgerWriter:
         return [join, *gap, *chain.from_iterable(again), *self._gaps()]
 
     def _roll_over(self, event: steps.Swapped) -> list[steps.Instruction]:
-        """Rule 8: whoever comes in begins with nothing."""
+        """Begin the new fragment (rule 8); new members begin with nothing."""
         before, self.metadata, self._has_tried_again = self.ensemble, event.metadata, False
         changed = [i for i, member in enumerate(before) if member != self.ensemble[i]]
         replaced = self.changes.rolled_over(before, self.metadata.last_fragment)
@@ -371,7 +374,9 @@ class LedgerWriter:
         return open_gaps(self.metadata, self.pending, self.changes)
 
     def _require_hope(self) -> None:
-        """Rule 5: fail at once what can no longer be acknowledged, unless somebody may step in."""
+        """Fail at once if an add can no longer be acknowledged and no replacement is expected (rule
+        5).
+        """
         if self.changes.is_looking or not self.changes.failed:
             return
         if self._owes_copies:
@@ -384,7 +389,7 @@ class LedgerWriter:
         return [steps.Forget(tuple(done))] if done else []
 
     def _try_again(self) -> None:
-        """Rule 6: once, until somebody is found."""
+        """Look for bookies once more; again only after a member has joined (rule 6)."""
         if not self._has_tried_again and self._owes_copies:
             self._has_tried_again = True
             self.changes.try_again()
