@@ -13,12 +13,8 @@ from hypothesis import settings
 from bkspark import environment
 
 from .quick_starts import ARCHIVE, quick_starts
-from .thorough import (
-    leave_out_what_came_too_late,
-    mark_folders,
-    move_downloads_to_the_end,
-    note_what_runs_always,
-)
+from .scheduling import in_order, make_scheduler
+from .thorough import leave_out_what_came_too_late, mark_folders, note_what_runs_always
 
 if settings.get_current_profile_name() == "default":
     # How long an example takes says how busy the host is, and the second time it is another time.
@@ -53,15 +49,13 @@ def _forgetful(request: pytest.FixtureRequest) -> None:
 @pytest.hookimpl(tryfirst=True)  # before what is not asked for is left out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     mark_folders(items)
-    move_downloads_to_the_end(items)
+    items.sort(key=in_order)
     note_what_runs_always(config, items)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    from .scheduling import ByFile
-
-    return ByFile(config, log)
+    return make_scheduler(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)  # before its fixtures start servers

@@ -1,13 +1,41 @@
-"""Which tests run one after the other in one process: those of a file, with few exceptions."""
+"""Which tests run one after the other in one process, and in what order.
 
-from xdist.scheduler import LoadFileScheduling
+The tests of a file share what it starts. Each table of mutants is like a file. The files that use
+a Spark session are two groups, so that no more than two processes start one.
+"""
+
+from typing import Any
+
+import pytest
 
 MUTANTS = "tests/mutants/test_mutants.py"
+SPARK = "tests/spark/test_"
 
 
-class ByFile(LoadFileScheduling):
-    """The tests of a file share what it starts; each table of mutants is like a file."""
+def scope(nodeid: str) -> str:
+    """What is shared with the tests that give the same."""
+    file, _, test = nodeid.partition("::")
+    if file == MUTANTS:
+        return f"{file}::{test.partition('_rules-')[0]}"
+    if file.startswith(SPARK):
+        return f"{SPARK}{'a-r' if file[len(SPARK)] < 's' else 's-z'}"
+    return file
 
-    def _split_scope(self, nodeid: str) -> str:
-        file, _, rest = nodeid.partition("::")
-        return f"{file}::{rest.partition('_rules-')[0]}" if file == MUTANTS else file
+
+def in_order(item: pytest.Item) -> Any:
+    """Spark first, since its groups are long; then by folder; downloads last.
+
+    On a slow host, downloads are what there is no time for.
+    """
+    is_download = item.get_closest_marker("download") is not None
+    return is_download, not item.nodeid.startswith(SPARK)
+
+
+def make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadFileScheduling  # a mutant's tests run without it
+
+    class ByScope(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return scope(nodeid)
+
+    return ByScope(config, log)

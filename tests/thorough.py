@@ -47,11 +47,6 @@ def mark_folders(items: Iterable[pytest.Item]) -> None:
             item.add_marker(pytest.mark.thorough)
 
 
-def move_downloads_to_the_end(items: list[pytest.Item]) -> None:
-    """On a slow host they are the first that there is no time for."""
-    items.sort(key=lambda item: item.get_closest_marker("download") is not None)
-
-
 def note_what_runs_always(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
     found = config.stash.setdefault(COLLECTED, {})
     for item in items:
