@@ -163,7 +163,8 @@ class Bar:
 
     def __init__(self, what: str) -> None:
         columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        console, is_off = Console(stderr=True), not (what and sys.stderr.isatty())
+        stderr = getattr(sys.stderr, "rich_proxied_file", sys.stderr)
+        console, is_off = Console(file=stderr), not (what and stderr.isatty())
         self._bar = Progress(*columns, console=console, transient=True, disable=is_off)
         self._task = self._bar.add_task(what, total=None)
 

@@ -1,12 +1,14 @@
 """Values as JSON and as text."""
 
+import io
 import json
+import sys
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 
-from bkspark.cli.output import Column, json_line, note, plain, print_table
+from bkspark.cli.output import Bar, Column, json_line, note, outputs_for_people, plain, print_table
 from bkspark.quantities import plural
 
 
@@ -44,3 +46,24 @@ def test_a_note_is_one_line(capsys):
 
 def test_plural():
     assert [plural(n, "ledger") for n in (0, 1, 1200)] == ["0 ledgers", "1 ledger", "1,200 ledgers"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_progress_bar_moves_on_a_terminal_and_shows_no_escapes(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with outputs_for_people(), Bar("copies") as bar:
+        bar(1, 2)
+        bar.stop()
+        print("a question", file=sys.stderr)
+        bar.start()
+        bar(2, 2)
+    shown = terminal.getvalue()
+    assert "copies" in shown
+    assert "a question\n" in shown
+    assert r"\x1b" not in shown
