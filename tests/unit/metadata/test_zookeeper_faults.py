@@ -183,12 +183,18 @@ class TestLost:
         self, store: MetadataStore, direct: MetadataStore, proxy: Proxy
     ) -> None:
         seen = records(store).create("x", ("a",))
-        proxy.lose = "request"
-        with pytest.raises(OutcomeUnknownError):
-            records(store).replace("x", ("same",), seen)
         records(direct).replace("x", ("same",), seen)
-        with pytest.raises(MetadataVersionError):
-            records(store).replace("x", ("same",), seen)
+        for lost in (None, "request", "answer"):
+            proxy.lose = lost
+            with pytest.raises(MetadataVersionError):
+                records(store).replace("x", ("same",), seen)
+
+    def test_records_send_a_change_again_that_is_not_there(
+        self, store: MetadataStore, proxy: Proxy
+    ) -> None:
+        seen = records(store).create("x", ("a",))
+        proxy.lose = "request"
+        assert records(store).replace("x", ("b",), seen).stored.version == 2
 
     @pytest.mark.parametrize("lost", ["request", "answer"])
     def test_looks_are_repeated(
