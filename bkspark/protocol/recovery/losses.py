@@ -1,17 +1,17 @@
-"""Which entries are gone, or may be, because bookies are, or because their journals are damaged.
+"""Entries that are lost, or may be, because bookies are gone or journals are damaged.
 
-Rule 1. An entry is acknowledged on Qa members of its write set. Where fewer of them are gone or
-damaged, some other member has it.
+Rule 1. An entry is acknowledged on Qa members of its write set. If fewer members are gone or
+damaged, some other member has the entry.
 
-Rule 2. Where Qa or more are, it may have been on those only; where all Qw are, it was. Nobody may
-find that out from a read that fails one day.
+Rule 2. If Qa or more are, the entry may have been on those only; if all Qw are, it was. The
+recovery reports both, so that no reader discovers the loss later by a failed read.
 
-Rule 3. Which entries of a fragment lie on which write set only their records tell (a DataFrame's
-rows are cut into stripes at the task's own offset), and the records may be gone as well. So a loss
-names a range of entries and the members, not each entry.
+Rule 3. Only a fragment's records tell which entries lie on which write set (a DataFrame's rows are
+cut into stripes at the task's own offset), and the records may be gone too. So a loss names a range
+of entries and the members, not each entry.
 
-Rule 4. Entries are acknowledged in order, and a ledger has no gaps. So an entry that is whole is
-given up with one in front of it that is, unless both are confirmed.
+Rule 4. Entries are acknowledged in order, and a ledger has no gaps. So if an entry is given up, all
+later unconfirmed entries are too, even with complete copies.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,17 +23,17 @@ from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.recovery.verdicts import MemberAnswer, Verdict, decide_group
 
 Span = tuple[int, int | None]
-"""First and last entry; None where no end is known."""
+"""First and last entry; None without a known end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Those entries of ``[first, last]`` that lie on one write set of their fragment.
+    """The entries of ``[first, last]`` on one write set of their fragment.
 
     Attributes:
         members: the write set, in write order.
         gone: its members that are gone, or whose journals are damaged there; at least Qa of them.
-        damaged: those of them that are not gone.
+        damaged: members of ``gone`` whose journals are damaged.
     """
 
     first_entry_id: int
@@ -44,7 +44,7 @@ class Loss:
 
     @property
     def is_certain(self) -> bool:
-        """Whether no member is left that could have them."""
+        """Whether no remaining member could have the entries."""
         return self.gone == self.members
 
 
@@ -54,11 +54,11 @@ def losses(
     last_entry_id: int,
     damaged: Mapping[Member, Sequence[Span]] = MappingProxyType({}),
 ) -> list[Loss]:
-    """What is, or may be, lost of the entries up to ``last_entry_id``.
+    """Return the losses, certain or possible, of the entries up to ``last_entry_id``.
 
     Args:
-        gone: members that have nothing any more.
-        last_entry_id: the last confirmed entry, -1 if there is none.
+        gone: members that have lost everything.
+        last_entry_id: the last confirmed entry, -1 without any.
         damaged: the entries that damage may hide on other members.
     """
     hidden = {**damaged, **dict.fromkeys(gone, ((0, None),))}
@@ -72,7 +72,7 @@ def losses(
 
 
 def not_shown(hidden: Iterable[Span], shown: Iterable[tuple[int, int]]) -> Iterator[Span]:
-    """What is left of ``hidden`` without the entries ``shown`` elsewhere."""
+    """Yield the rest of ``hidden`` without the entries ``shown`` elsewhere."""
     covered = sorted(shown)
     for first, last in hidden:
         at = first
@@ -88,10 +88,11 @@ def not_shown(hidden: Iterable[Span], shown: Iterable[tuple[int, int]]) -> Itera
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
-    """Entries that a ledger loses if it is closed in front of them.
+    """Entries that a ledger loses if it is closed before them.
 
     Attributes:
-        is_whole: whether they could be kept, if nothing were missing in front of them.
+        is_whole: whether the entries have complete copies, and are lost only for lack of earlier
+            ones.
     """
 
     first_entry_id: int
@@ -102,7 +103,7 @@ class GivenUp:
 def given_up(
     first_entry_id: int, answers: Mapping[int, MemberAnswer], quorum: Quorum
 ) -> list[GivenUp]:
-    """What is known of the entries from ``first_entry_id`` on, up to the last one that shows."""
+    """Return what is known of the entries from ``first_entry_id`` to the last entry shown."""
     ends = {
         first: record.last_entry_id
         for answer in answers.values()
@@ -122,7 +123,7 @@ def given_up(
 
 
 def _add(found: list[GivenUp], more: GivenUp) -> None:
-    """Put ``more`` behind ``found``, into one with its neighbour if they are alike."""
+    """Append ``more`` to ``found``, merged with the last range if alike."""
     if found and found[-1].is_whole == more.is_whole:
         found[-1] = replace(found[-1], last_entry_id=more.last_entry_id)
     else:

@@ -1,4 +1,4 @@
-"""What one bookie showed a recovery of a ledger's end, and what others say that it had."""
+"""A bookie's answer to a recovery about a ledger's end, checked against other answers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,20 +13,20 @@ from bkspark.protocol.recovery.verdicts import CAN_TELL, Doubt, MemberAnswer
 
 @dataclass(frozen=True, slots=True)
 class MemberTail:
-    """What a fenced bookie has of the ledger's unconfirmed end.
+    """The unconfirmed end of a ledger on a fenced bookie.
 
     Attributes:
         parts: by first entry id of the record, the messages stored there by stripe.
         confirmed: the record that ends the confirmed entries, if this bookie has it.
-        problem: why the answer is in doubt, in one line; empty if it is not.
-        hidden: first and last entries that damage may hide here, or that were lost here, and that
-            nothing else here shows; None as the last one where no good record follows.
-        is_fenced: whether the bookie was fenced before it was read.
-        reached: the last entry of the newest record that its writer put there, -1 without one.
-        had: what the records here say that the members of the ensemble had.
-        last_add_fully_replicated: as far as the records here tell, of a ledger that guarantees its
-            write quorum; -1 otherwise.
-        is_begun: whether the writer's own journal shows any record, be it a header.
+        problem: why the answer is in doubt, in one line; empty without a doubt.
+        hidden: first and last entries that damage may hide here, or that were lost here, without
+            those shown here; None as the last entry if no good record follows.
+        is_fenced: whether the bookie was fenced before the read.
+        reached: the last entry of the newest record from the ledger's writer, -1 without any.
+        had: what the ensemble's members had, according to the records here.
+        last_add_fully_replicated: according to the records here, if the ledger guarantees its write
+            quorum; else -1.
+        is_begun: whether the writer's own journal shows any record, even only a header.
     """
 
     answer: MemberAnswer
@@ -42,7 +42,7 @@ class MemberTail:
     last_add_fully_replicated: int = INVALID_ENTRY_ID
 
     def doubted(self, doubt: Doubt, problem: str) -> "MemberTail":
-        """The same with another doubt, one that takes in those that it has."""
+        """Return the tail with another doubt, which includes the present doubts."""
         problems = "; ".join(filter(None, (problem, self.problem)))
         return replace(
             self,
@@ -52,7 +52,7 @@ class MemberTail:
         )
 
     def without(self, first_entry_id: int, problem: str) -> "MemberTail":
-        """The same of a bookie that has lost what it had from some entry on."""
+        """Return the tail of a bookie that has lost its data from an entry on."""
         records = self.answer.records.items()
         shown = [(first, record.last_entry_id) for first, (record, _) in records]
         hidden = tuple(not_shown([(first_entry_id, None)], shown))
@@ -60,9 +60,9 @@ class MemberTail:
 
 
 def lost_data(tails: Mapping[int, MemberTail], ledger: LedgerMetadata) -> dict[int, MemberTail]:
-    """Those of ``tails`` whose bookies lack what a record says they had, now in doubt (R14).
+    """Return, with a doubt, the tails of bookies that lack what a record says they had (R14).
 
-    All were fenced before they were read: what was counted there was there to be read.
+    All were fenced before the read, so every counted record was there to be read.
     """
     had = evidence.together(tail.had for tail in tails.values())
     sure = {i: tail for i, tail in tails.items() if tail.answer.doubt in CAN_TELL}

@@ -1,11 +1,11 @@
-"""Finding the record that ends at the last confirmed entry.
+"""Search for the record that ends at the last confirmed entry.
 
-A recovery that keeps nothing beyond it needs the record all the same: it alone knows the ledger's
+A recovery that keeps no later group still needs this record: only the record states the ledger's
 length and transactions up to there.
 
-Where no bookie that is left has it, the entries up to the last confirmed one stay in the ledger all
-the same (R14: it is never closed below them); what is known of the ledger then ends at the newest
-record in front. That takes the operator's word, because entries that were acknowledged are gone.
+If no remaining bookie has the record, the entries up to the last confirmed one stay in the ledger
+(R14: a ledger is never closed below them). Length and transactions then come from the newest
+earlier record. This needs the operator's consent, because acknowledged entries are gone.
 """
 
 from collections.abc import Sequence
@@ -18,16 +18,16 @@ from bkspark.protocol.recovery import steps
 
 @dataclass(frozen=True, slots=True)
 class RecordSearch:
-    """The record is looked for on the members of its own fragment, then of those in front.
+    """Searches the record on the members of its own fragment, then of earlier fragments.
 
     Attributes:
-        entry_id: the last confirmed one.
+        entry_id: the last confirmed entry.
         known: registered bookies.
-        lost: members that were declared lost, which nobody waits for.
-        ensembles: of the fragments left; that of the record itself is the first.
+        lost: members declared lost; the search does not wait for them.
+        ensembles: of the fragments left; the record's own fragment is the first.
         awaited: members that have not answered.
-        newest: the newest record that is shown, None if there is none.
-        problems: members that may have another one, each with the reason in one line.
+        newest: the newest record shown, None without any.
+        problems: members that may have another record, each with the reason in one line.
     """
 
     entry_id: int
@@ -46,13 +46,13 @@ class RecordSearch:
         known: tuple[Member, ...],
         lost: frozenset[Member],
     ) -> "Step":
-        """A search that begins in the last of ``fragments`` that can have the record."""
+        """Begin a search in the last of ``fragments`` that can have the record."""
         can = [fragment for fragment in fragments if fragment.first_entry_id <= entry_id]
         ensembles = tuple(fragment.ensemble for fragment in reversed(can))
         return cls(entry_id, known, lost, ensembles)._look_up()
 
     def receive(self, event: steps.Event) -> "Step":
-        """What an answer to one of its instructions leads to."""
+        """Return the next step after an answer to an instruction."""
         match event:
             case steps.Answer(steps.LookUp(member), result):
                 is_sure = isinstance(result, steps.Shown) and not result.problem
@@ -68,17 +68,17 @@ class RecordSearch:
 
     @property
     def is_over(self) -> bool:
-        """Whether everybody who was asked has answered."""
+        """Whether all asked members have answered."""
         return not self.awaited
 
     @property
     def end(self) -> int:
-        """Where the newest record ends."""
+        """The last entry of the newest record shown."""
         return INVALID_ENTRY_ID if self.newest is None else self.newest.last_entry_id
 
     @property
     def silent(self) -> dict[Member, str]:
-        """Who may still show the record, with the reason."""
+        """The members that may still show the record, with the reason."""
         if self.end == self.entry_id:
             return {}
         return {member: why for member, why in self.problems if member not in self.lost}

@@ -1,25 +1,25 @@
-"""The recovery of a ledger: what is done in which order, and what is concluded from it.
+"""The recovery of a ledger: the order of its steps, and the decision after each.
 
-The steps are those of BookKeeper's protocol, "Recovery", in the order of R16; each is a class here,
-which says what it waits for and what it does next:
+The steps are those of BookKeeper's protocol, "Recovery", in the order of R16. Each is a class here:
 
-1. ``Looking``: CAS to IN_RECOVERY in the next term. The ensemble of this very version is the one to
-   ask. Whoever is displaced lets the other one finish, and only then begins again.
-2. ``Fencing``: on every member of the last fragment first the fence, durably, then look what is
-   there, and then for the writer's marker, which a bookie that has lost data lacks (R18). A newer
-   recovery removes it too, so the metadata is read again before a loss is believed.
-3. ``Deciding``: group by group, from the highest LAC on (``recovery``). Where only what is lost or
-   damaged could tell, the operator is asked; never while a member is silent. A recovery that
-   keeps nothing needs the record of the last confirmed entry (``Seeking``, ``record_search``).
-4. ``WritingBack``: what is kept, byte-identical, to every member of its write sets, with spares in
-   the place of members that fail (``replication``). Where the ledger guarantees its write quorum,
-   also what is confirmed and may have fewer copies; while only members that are silent might show
-   that, the recovery waits.
-5. ``Closing``: CAS to CLOSED, once, with everything this recovery found out. Or, for a new writer,
-   CAS to OPEN in this recovery's term (``reopening``).
+1. ``Looking``: CAS to IN_RECOVERY in the next term. The recovery asks the ensemble of this very
+   version. A recovery that another recovery displaces lets the other finish, then begins again.
+2. ``Fencing``: on every member of the last fragment first the fence, durably, then a look at the
+   records, and then at the writer's marker, which a bookie that has lost data lacks (R18). A newer
+   recovery removes the marker too, so the metadata is read again before a loss is believed.
+3. ``Deciding``: group by group, from the highest LAC on (``verdicts``). If only lost or damaged
+   members could decide, the recovery asks the operator, but never while a member is silent. A
+   recovery that keeps no group needs the record of the last confirmed entry (``Seeking``,
+   ``record_search``).
+4. ``WritingBack``: kept groups, byte-identical, to every member of their write sets, with spares
+   for failed members (``replication``). If the ledger guarantees its write quorum, also confirmed
+   groups that may have fewer copies; while only silent members might show these, it waits.
+5. ``Closing``: CAS to CLOSED, once, with all findings of this recovery. Or, for a new writer, CAS
+   to OPEN in this recovery's term (``reopening``).
 
-Nothing here has an effect. Each instruction but notes and the end is answered by one event. It may
-be dropped at any point: the next recovery begins anew, and the CAS decides between those at once.
+The machine has no effects. Each instruction except notes and the end is answered by one event. A
+recovery may be dropped at any point: the next recovery begins anew, and the CAS decides between
+concurrent recoveries.
 """
 
 from collections.abc import Sequence
@@ -45,17 +45,17 @@ from bkspark.protocol.recovery.verdicts import (
 )
 
 TAKEOVERS_MAX = 8
-"""Terms that one call takes; with the waits in between that is about a minute."""
+"""Terms taken by a single call; with the waits in between, about a minute."""
 
 
 class LedgerRecovery:
-    """A recovery; all it knows is ``state``, a value to keep, to compare and to go back to."""
+    """A recovery; ``state`` is its only data, a value to keep, to compare and to restore."""
 
     def __init__(self, state: "State | None" = None) -> None:
         self.state: State = state or Looking()
 
     def receive(self, event: steps.Event) -> tuple[steps.Instruction, ...]:
-        """What to do now, in this order; nothing while other answers are awaited.
+        """Return the next instructions, in order; none while other answers are awaited.
 
         Args:
             event: ``LedgerSeen`` to begin with, then an answer to each instruction.
@@ -66,10 +66,11 @@ class LedgerRecovery:
 
 @dataclass(frozen=True, slots=True)
 class Looking:
-    """The ledger is somebody else's: it is closed already, or will be taken over.
+    """The ledger is closed already, or another client owns it and it will be taken over.
 
     Attributes:
-        writer_token: of whom it is set OPEN for again, drawn for this alone; empty to close it.
+        writer_token: unused token of the new writer that will own the OPEN ledger; empty to close
+            it.
     """
 
     takeovers: int = 0
@@ -93,13 +94,13 @@ class Looking:
 
 
 def _displaced(term: Term, reason: str, instructions: Sequence[steps.Instruction] = ()) -> "Step":
-    """Let the one that took over finish."""
+    """Let the recovery that took over finish."""
     notes = (*instructions, Note(f"displaced: {reason}"))
     return Looking(term.number, term.writer_token), (*notes, steps.WaitForOthers(term.number - 1))
 
 
 def _overtaken(term: Term, newest: LedgerMetadata) -> "Step | None":
-    """What comes next if another recovery has closed the ledger or taken it over; None if not."""
+    """Return the next step if another recovery closed the ledger or took over; else None."""
     if newest.state is LedgerState.CLOSED:
         return Looking().receive(steps.LedgerSeen(newest))
     is_mine = (newest.term, newest.token) == (term.ledger.term, term.ledger.token)
@@ -108,7 +109,7 @@ def _overtaken(term: Term, newest: LedgerMetadata) -> "Step | None":
 
 
 def _fence(term: Term, note: Note) -> "Step":
-    """Ask every member, but for those whose data is gone."""
+    """Ask every member except those whose data is gone."""
     known = [(index, member) for index, member in enumerate(term.ensemble) if member in term.known]
     fences = [steps.Fence(index, member, term.floor) for index, member in known]
     names = ", ".join(fence.member.bookie_id for fence in fences) or "no bookie"
@@ -117,7 +118,7 @@ def _fence(term: Term, note: Note) -> "Step":
 
 @dataclass(frozen=True, slots=True)
 class Fencing:
-    """Members are asked; a loss is believed only with metadata that is the newest after that."""
+    """Members are asked; a loss is believed only if the metadata is still the newest afterwards."""
 
     evidence: Evidence
 
@@ -142,7 +143,7 @@ class Fencing:
 
 @dataclass(frozen=True, slots=True)
 class Deciding:
-    """Members have answered; who was declared lost is yet to be read."""
+    """Members have answered; the members declared lost are not read yet."""
 
     evidence: Evidence
 
@@ -152,7 +153,7 @@ class Deciding:
 
 
 def _decide(evidence: Evidence) -> "Step":
-    """Which groups are kept; stop, or ask, at the first that is not decided."""
+    """Decide which groups are kept; stop, or ask, at the first undecided group."""
     answers, notes = evidence.answers()
     quorum = evidence.term.ledger.quorum
     seen = max((tail.last_add_confirmed for tail in evidence.tails.values()), default=-1)
@@ -176,7 +177,7 @@ def _decide(evidence: Evidence) -> "Step":
 
 @dataclass(frozen=True, slots=True)
 class InDoubt:
-    """A group is not decided, and the operator is asked whether to close in front of it."""
+    """A group is undecided, and the operator is asked whether to close the ledger before it."""
 
     evidence: Evidence
     decision: Decision
@@ -190,7 +191,7 @@ class InDoubt:
         return self._give_up() if event.is_given else self.stop(())
 
     def stop(self, notes: Sequence[Note]) -> "Step":
-        """Somebody may still tell, or the operator does not say so."""
+        """Stop: a member may still answer, or the operator does not consent."""
         evidence, group, term = self.evidence, self.group, self.evidence.term
         answers, problems = evidence.answers()[0], evidence.problems
         stuck = say.stuck(term.ledger, group, answers, problems, term.known)
@@ -211,7 +212,7 @@ class InDoubt:
 
 
 def _seek(evidence: Evidence, decision: Decision, notes: Sequence[Note]) -> "Step":
-    """Find the record of the last confirmed entry, if nothing is kept beyond it."""
+    """Find the record of the last confirmed entry, if no later group is kept."""
     confirmed, term = decision.confirmed, evidence.term
     if decision.kept or confirmed == INVALID_ENTRY_ID:
         return _write_back(evidence, decision, notes)
@@ -224,7 +225,7 @@ def _seek(evidence: Evidence, decision: Decision, notes: Sequence[Note]) -> "Ste
 
 @dataclass(frozen=True, slots=True)
 class Seeking:
-    """Members are asked for the record, and the operator, if none that is left has it."""
+    """Members are asked for the record; the operator is asked if no remaining member has it."""
 
     evidence: Evidence
     decision: Decision
@@ -266,7 +267,7 @@ class Seeking:
 def _write_back(
     evidence: Evidence, decision: Decision, instructions: Sequence[steps.Instruction]
 ) -> "Step":
-    """It is decided: say what is lost, and write back what is kept."""
+    """After the decision: note the losses, and write back the kept groups."""
     term, found = evidence.term, evidence.losses(decision.confirmed)
     lagging, gaps = evidence.lagging(decision.confirmed)
     if gaps and evidence.unsure:
@@ -287,7 +288,7 @@ def _write_back(
 
 @dataclass(frozen=True, slots=True)
 class WritingBack:
-    """What is kept is on its way to the members, or behind that a new fragment is to its own."""
+    """The kept groups are being written back, or a new fragment is being prepared."""
 
     closing: "Closing"
     work: Replication | Reopening
@@ -318,8 +319,8 @@ class Closing:
 
     Attributes:
         unsure: members without a sure answer that are not lost.
-        ensemble: who has what is kept; empty if nothing is.
-        unfit: members that the next writer does without.
+        ensemble: members with the kept groups; empty without any.
+        unfit: members that the next writer does not use.
     """
 
     term: Term
@@ -347,7 +348,7 @@ class Closing:
         return self._end(event.metadata)
 
     def _end(self, closed: LedgerMetadata) -> "Step":
-        """The loser of a race adopts what the winner stored, who may have kept what is given up."""
+        """Adopt the stored version: the winner of a race may have kept entries given up here."""
         ledger, decision, end = self.term.ledger, self.decision, _end_of(closed)
         if (closed.term, closed.token) != (ledger.term, ledger.token):
             decision = replace(decision, lost_from=None, given_up=())
@@ -363,7 +364,7 @@ def _stop(term: Term, stuck: steps.Stuck, instructions: Sequence[steps.Instructi
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """It cannot be closed by this recovery; another one may have done so meanwhile."""
+    """This recovery cannot close the ledger; another recovery may have done so meanwhile."""
 
     term: Term
     stuck: steps.Stuck
@@ -380,7 +381,7 @@ class Stopping:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """It is over; nothing follows."""
+    """The recovery is over and awaits no event."""
 
     def receive(self, event: steps.Event) -> "Step":
         raise AssertionError(event)

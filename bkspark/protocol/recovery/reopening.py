@@ -1,49 +1,54 @@
-"""Setting a recovered ledger OPEN again for a new writer, in the term of the recovery.
+"""Reopening: sets a recovered ledger OPEN for a new writer, in the term of the recovery.
 
-Rule 1. The new fragment begins behind the recovered end. So whatever an older term has left over
-there is of a term that does not own its id (``ownership``), on whatever bookie, and needs neither
-to be found nor to be removed.
+Rule 1. The new fragment begins after the recovered end. So any later leftover of an older term
+belongs to a term that does not own its id (``ownership``), on any bookie, and need not be found or
+removed.
 
-Rule 2. Each of its E members has taken the new writer's permission and begun his journal before the
-metadata names it: one that lacks them later has lost data (R18). Whoever does not surely take both
-is replaced by a spare, and never asked again for this writer (R19).
+Rule 2. Each of its E members has taken the new writer's permission and begun the writer's journal
+before the metadata names the member; a member that lacks them later has lost data (R18). A bookie
+that does not surely take both is replaced by a spare, and never asked again for this writer (R19).
 
-Rule 3. All are looked at once more right before the change of the metadata. One that has lost by
-then what it took is replaced: else the loss would count against the fragment from the start. But a
-recovery that took the ledger over removes it too, so the metadata is read before that is believed.
+Rule 3. The recovery looks at all members once more right before the change of the metadata. A
+member that has lost by then what it took is replaced; otherwise the loss would count against the
+fragment from the start. But a recovery that takes the ledger over removes the same data, so the
+metadata is read before a loss is believed.
 
 Rule 4. One compare-and-set, in the name of the recovery, makes the ledger OPEN in its term for the
-writer's own token. What was moved to other members keeps its owner. The answer may be lost and the
-same be stored again; nobody is asked to take anything once it was sent.
+writer's own token. Entries moved to other members keep their owner. If the answer is lost, the
+recovery may store the same value again; no bookie is asked to take anything after the first
+compare-and-set was sent.
 
-Rule 5. Only when that has been read back are the markers of the writer before pruned, ascending:
-his permission, durably, and then his fence. In this order he finds the fence, or no permission
-(R20). Nothing depends on it: no answer is awaited, and who was silent before is not asked.
+Rule 5. Only after the new metadata was read back are the previous writer's markers pruned, in
+ascending order: first the permission, durably, and then the fence. In this order the previous
+writer finds the fence, or no permission (R20). No guarantee depends on pruning: the recovery awaits
+no answer, and does not ask bookies that were silent before.
 
-Rule 6. Who was asked and is no member is told to the writer, who asks it for nothing either (R19).
+Rule 6. The writer learns the asked bookies that are no members, and asks them for nothing (R19).
 
-Rule 7. With them goes his journal, before his permission, if his term owns no entry by what was
-read back: so those who never wrote leave nothing for others to list, however many they were.
-Nothing in it counts, for a record does by its term (``ownership``); and what it says to have been
-confirmed, the new fragment's first entry says too. Which journal that is, is told by its name,
-never by its term alone: a recovery of that term may have put copies there which count, in a journal
-of its own.
+Rule 7. The previous writer's journal is pruned before its permission, if its term owns no entry in
+the metadata read back. So writers that never wrote leave no journals to list, however many there
+were. No record in the journal counts, since a record counts by its term (``ownership``), and the
+new fragment's first entry states the same confirmed entries. The journal is found by its name,
+never by its term alone: a recovery of the same term may have put copies there that count, in a
+journal of its own.
 
-* A writer who is asleep appends to a file without a name, and finds that it is not his journal's.
-  Where he could make part of one appear again, as on object storage, it stays
-  (``contract.BookieRoot.forget_journal``). Before he takes another bookie in, he asks the metadata.
-* A recovery that knows an older version of the metadata finds that a member lacks what it began.
-  It reads the metadata again before it says so, and ends as displaced. That is a doubt, never an
-  absence, and nothing that it decides is stored (rule 4). The same holds for readers and audits.
-* Where it stays, because its bookie was away or came back from a snapshot, it is one name more in a
-  list, and is read by nobody.
-* Where the operator gave something up, it stays: nobody removes what is left of a loss.
+* A sleeping writer appends to a file without a name, and finds that the file is not its journal. If
+  the writer could make part of the journal reappear, as on object storage, the journal stays
+  (``contract.BookieRoot.forget_journal``). Before a writer adds another bookie, it reads the
+  metadata.
+* A recovery with an older version of the metadata finds that a member lacks what it began. The
+  recovery reads the metadata again before reporting a loss, and ends as displaced. The finding is a
+  doubt, never an absence, and no decision from it is stored (rule 4). The same holds for readers
+  and audits.
+* If the journal stays, because its bookie was away or came back from a snapshot, listings have one
+  more name, and no client reads the journal.
+* If the operator accepted a loss, the journal stays: no client removes the remains of a loss.
 
-Rule 8. What takeovers before have left that died in front of this goes as well, ascending: the
-permissions of all writers in front of the last one are found by a listing, each with its fence
-behind it, and in front of it the journal, if nothing is in it but what it was begun with. A fence
-whose permission is not listed stays, for a listing is a hint (H21): a takeover that died or slept
-leaves no more than that one.
+Rule 8. Leftovers of earlier takeovers that died before pruning go too, in ascending order. A
+listing finds the permissions of all writers before the last one; each goes with its fence after it,
+and with its journal before it if the journal has no record except its header. A fence whose
+permission is not listed stays, because a listing is a hint (H21): a takeover that died or slept
+leaves at most that fence.
 """
 
 from collections.abc import Collection, Iterable
@@ -60,19 +65,19 @@ from bkspark.protocol.recovery.steps import Note
 
 @dataclass(frozen=True, slots=True)
 class Reopening:
-    """A new fragment on its way into the metadata.
+    """A new fragment being prepared for the metadata.
 
     Attributes:
-        ledger: as the recovery has taken it over.
-        plan: what is to be stored; its ensemble is who is to have the new fragment now.
-        taken: ensemble indexes of members that took it.
-        shown: those of them that have shown it again.
+        ledger: as taken over by the recovery.
+        plan: the change to store; its ensemble has the present candidates of the new fragment.
+        taken: ensemble indexes of members that took permission and journal.
+        shown: those of ``taken`` that showed both again.
         awaited: ensemble indexes that have not answered.
-        asked: bookie ids that were ever asked.
+        asked: ids of all bookies ever asked.
         problems: bookie ids, and why they are no members.
-        outcome: how it ends; None while it goes on.
-        is_loss: whether something of the writer before is given up.
-        missing: what members lack that had taken it, in words, until that is believed (rule 3).
+        outcome: the end of the reopening; None while in progress.
+        is_loss: whether entries of the previous writer are given up.
+        missing: what members lost after taking it, in words, until believed (rule 3).
     """
 
     ledger: LedgerMetadata
@@ -88,10 +93,10 @@ class Reopening:
 
     @classmethod
     def of(cls, term: Term, decision: Decision, kept_by: tuple[Member, ...]) -> "Reopening":
-        """Behind a decision.
+        """Prepare a reopening after a decision.
 
         Args:
-            kept_by: who has what is kept; empty if nothing is.
+            kept_by: members with the kept groups; empty without any.
         """
         ledger, ensemble = term.ledger, kept_by or term.ensemble
         plan = Open(ledger.term, ledger.token, term.writer_token, decision.end, ensemble)
@@ -107,7 +112,7 @@ class Reopening:
         return self.outcome is not None
 
     def begun(self, unfit: Collection[Member]) -> "Step":
-        """Ask all members but those that are ``unfit``."""
+        """Ask all members except the ``unfit`` ones."""
         ensemble = self.plan.ensemble
         members = dict.fromkeys((*ensemble, *self.ledger.last_fragment.ensemble))
         names = [member.bookie_id for member in members if member in unfit]
@@ -116,7 +121,7 @@ class Reopening:
         return replace(self, problems=problems)._take(turn, ())
 
     def receive(self, event: steps.Event) -> "Step":
-        """What an answer to one of its instructions leads to."""
+        """Return the next step after an answer to an instruction."""
         match event:
             case Took(Take(index) | LookAgain(index), problem):
                 return self._hear(event.to, index, problem)
@@ -131,7 +136,7 @@ class Reopening:
         raise AssertionError(f"a reopening awaits no {type(event).__name__}")
 
     def _take(self, turn: Iterable[int], notes: Iterable[steps.Instruction]) -> "Step":
-        """Rule 2."""
+        """Ask members to take permission and journal (rule 2)."""
         takes = [Take(index, self.plan.ensemble[index]) for index in turn]
         asked = self.asked | {take.member.bookie_id for take in takes}
         state = replace(self, awaited=frozenset(turn), asked=asked, shown=frozenset())
@@ -150,7 +155,7 @@ class Reopening:
         return state._going_on([_no_member(problem)])
 
     def _believe(self, newest: LedgerMetadata) -> "Step":
-        """Rule 3."""
+        """Believe a loss if this recovery still owns the ledger, else end as displaced (rule 3)."""
         mine = self.ledger
         if (newest.term, newest.token) != (mine.term, mine.token):
             reason = str(steps.DisplacedError.of(mine.ledger_id).args[0])
@@ -181,7 +186,7 @@ class Reopening:
         return frozenset(dict(self.problems)).union(names)
 
     def _stand_in(self, spares: Collection[Member]) -> "Step":
-        """Each of ``spares`` in the place of one that has not taken it."""
+        """Put each of ``spares`` in the place of a member that has not taken both."""
         ensemble = list(self.plan.ensemble)
         missing = [index for index in range(len(ensemble)) if index not in self.taken]
         if len(spares) < len(missing):
@@ -196,7 +201,7 @@ class Reopening:
         return replace(self, plan=plan)._take(missing, notes)
 
     def _prune(self, metadata: LedgerMetadata) -> "Step":
-        """Rules 5 and 7."""
+        """Prune markers (rule 5) and the journal (rule 7) of the previous writer."""
         before = self.ledger.last_fragment
         is_empty = not is_owner(metadata.fragments, before.term) and not self.is_loss
         told = ((before.term, before.token), is_empty)
@@ -218,7 +223,7 @@ def _no_member(problem: str) -> Note:
 def told_of(
     opened: LedgerMetadata, decision: Decision, unjoined: frozenset[str]
 ) -> tuple[steps.Instruction, ...]:
-    """The end of a recovery behind which the ledger is OPEN."""
+    """Return the end of a recovery that leaves the ledger OPEN."""
     begin = opened.last_fragment.first_entry_id
     line = f"ledger {opened.ledger_id} is OPEN in term {opened.term}, from entry {begin} on"
     lost = (Note(f"DATA LOSS: {loss}", is_warning=True) for loss in decision.given_up)

@@ -1,4 +1,4 @@
-"""What a recovery that lets the ledger go on asks for behind its decision, and what it is told."""
+"""The events and instructions of a recovery that reopens the ledger, after its decision."""
 
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,7 @@ from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerSta
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """Have a bookie take the new writer's permission and begin his journal; sent once (R19).
+    """Let a bookie take the new writer's permission and begin its journal; sent once (R19).
 
     Answered by ``Took``.
     """
@@ -29,17 +29,17 @@ class LookAgain:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Store what ``applied_to`` says by CAS; answered by ``Opened``, or ``Displaced``.
+    """Store the result of ``applied_to`` by CAS; answered by ``Opened``, or ``Displaced``.
 
     Attributes:
         term, token: of the recovery.
-        writer_token: of the new writer; no journal of the recovery bears it.
+        writer_token: token of the new writer; no journal of the recovery has this token.
         last_entry_id: the recovered end.
-        ensemble: the members of the new fragment, each of which took what ``Take`` says.
-        first_kept, kept_by: where what was written back begins, and who has it, if these are not
-            the members that the writer before wrote to.
-        length_bytes: payload bytes up to ``last_entry_id``, where that is known.
-        now_ms: when it is stored; given by whoever does it.
+        ensemble: the members of the new fragment, each after a successful ``Take``.
+        first_kept, kept_by: first entry written back and its members, if these are not the members
+            that the previous writer wrote to.
+        length_bytes: payload bytes up to ``last_entry_id``, if known.
+        now_ms: time of storing, given by the runner.
     """
 
     term: int
@@ -53,14 +53,15 @@ class Open:
     now_ms: int | None = None
 
     def applied_to(self, ledger: LedgerMetadata) -> LedgerMetadata:
-        """The ledger OPEN for the new writer, in the recovery's term (``reopening``, rule 4).
+        """Return the ledger OPEN for the new writer, in the recovery's term (``reopening``, rule
+        4).
 
-        Applied to its own result it changes nothing: its answer may have been lost (R8).
+        Applied to its own result, the call changes nothing: its answer may have been lost (R8).
 
         Raises:
             LedgerFencedError: another client has taken the ledger over.
             InvalidRequestError: the end would cut off acknowledged entries, or the ledger does not
-                go on in later terms.
+                continue in later terms.
         """
         if (ledger.state, ledger.token) == (LedgerState.OPEN, self.writer_token):
             return ledger
@@ -75,7 +76,7 @@ class Open:
         begin, whose = self.last_entry_id + 1, (self.ensemble, self.writer_token)
         opened = Fragment(begin, self.term, *whose, has_headers=True, owner=self.term)
         if begin > 0:
-            before = ledger.last_fragment  # without entries, it was begun there already
+            before = ledger.last_fragment  # if empty, it began at the same entry
             known = before.beginning if before.first_entry_id == begin else None
             beginning = known or Beginning.known(self.now_ms, self.length_bytes)
             opened = replace(opened, beginning=beginning)
@@ -87,7 +88,7 @@ class Open:
         )
 
     def _kept(self, ledger: LedgerMetadata) -> tuple[Fragment, ...]:
-        """What lies in front of the new fragment; what was moved stays its writer's."""
+        """Return the fragments before the new one; moved entries keep their owner."""
         writers = ledger.last_fragment
         if self.kept_by:
             ledger = ledger.with_recovered_ensemble(self.first_kept, self.kept_by)
@@ -98,13 +99,13 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Prune:
-    """Remove what was the writer's before from a bookie, each durably before the next.
+    """Remove the previous writer's files from a bookie, each durably before the next.
 
-    Not answered. First his journal, if it goes, then his permission, and then his fence.
+    Not answered. The journal goes first, if at all, then the permission, and then the fence.
 
     Attributes:
-        writer: term and token of the writer before.
-        is_empty: whether nothing of his counts, so that his journal goes as well.
+        writer: term and token of the previous writer.
+        is_empty: whether no record of the previous writer counts, so that its journal goes too.
     """
 
     member: Member
@@ -117,10 +118,10 @@ class Prune:
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """What came of ``Take`` or of ``LookAgain``.
+    """The result of ``Take`` or of ``LookAgain``.
 
     Attributes:
-        problem: why the bookie has not surely got it, in one line; empty if it has.
+        problem: why the bookie may lack permission or journal, in one line; empty if it has both.
     """
 
     to: Take | LookAgain
@@ -129,6 +130,6 @@ class Took:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The ledger is OPEN for the new writer, and that was read back."""
+    """The ledger is OPEN for the new writer, according to the metadata read back."""
 
     metadata: LedgerMetadata

@@ -1,18 +1,18 @@
-"""Giving the groups that a recovery keeps to the members of their write sets.
+"""Write-back: copies the groups kept by a recovery to the members of their write sets.
 
-Rule 1. Qa members of every write set must have them before the ledger is closed; what recovery
-cannot write back it does not close (RB-15, H27). That holds for the records and for each entry log
-by itself: a bookie with a damaged copy of one has good ones of others. All Qw must have them where
-the ledger guarantees that.
+Rule 1. Qa members of every write set must have the groups before the ledger is closed. If the
+recovery cannot write a group back, the recovery does not close the ledger (RB-15, H27). The rule
+holds for the records and for each entry log separately: a bookie with a damaged entry log has good
+copies of others. If the ledger guarantees its write quorum, all Qw members must have the groups.
 
-Rule 2. Where too few members take them, spares stand in for those that fail. The new ensemble is
-this recovery's alone until the closing CAS: the next one, should this one die, asks the ensemble
-that the writer wrote to (RB-04, RB-05).
+Rule 2. If too few members take the groups, spares replace the members that fail. Until the closing
+CAS only this recovery knows the new ensemble: if this recovery dies, the next recovery asks the
+ensemble that the writer wrote to (RB-04, RB-05).
 
-Rule 3. A spare holds the fence before anything else is written to it.
+Rule 3. A spare holds the fence before any other write to the spare.
 
-Rule 4. Members get their copies in rounds, all at once. A spare is looked for only when a round is
-over; one that was waited for in vain before is not asked again.
+Rule 4. Members get their copies in rounds, in parallel. The recovery looks for spares only after a
+round; a member that did not answer in time before is not asked again.
 """
 
 from collections.abc import Collection, Iterable
@@ -28,23 +28,23 @@ from bkspark.protocol.recovery.steps import Note
 
 @dataclass(frozen=True, slots=True)
 class Replicated:
-    """It is done: ``ensemble`` has the groups, with spares where they stand in."""
+    """The write-back is done: ``ensemble`` has the groups, including spares."""
 
     ensemble: tuple[Member, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """Some groups on their way to their members.
+    """A write-back in progress.
 
     Attributes:
         fenced: ensemble indexes of members that hold the fence.
-        ensemble: whom the groups are written to now.
+        ensemble: the present targets of the groups.
         awaited: ensemble indexes that have not answered in this round.
         written: ensemble indexes that have their copies, with the entry logs damaged there.
         problems: bookie ids, and why they have no copy.
-        unreadable: why the groups cannot be read any more, if so.
-        outcome: how it ends; None while it goes on.
+        unreadable: why the groups can no longer be read; empty if they can.
+        outcome: the end of the write-back; None while in progress.
     """
 
     ledger: LedgerMetadata
@@ -59,14 +59,14 @@ class Replication:
     outcome: Replicated | steps.Displaced | steps.Stuck | None = None
 
     def begun(self, silent: Collection[int]) -> "Step":
-        """The first round, without members that are ``silent``."""
+        """Begin the first round, without the ``silent`` members."""
         names = [self.ensemble[index].bookie_id for index in self._owners if index in silent]
         problems = tuple((name, f"bookie {name} does not answer") for name in names)
         turn = [index for index in self._owners if index not in silent]
         return replace(self, problems=problems)._round(turn, ())
 
     def receive(self, event: steps.Event) -> "Step":
-        """What an answer to one of its instructions leads to."""
+        """Return the next step after an answer to an instruction."""
         match event:
             case steps.Spares(members):
                 return self._stand_in(members)
@@ -95,12 +95,12 @@ class Replication:
 
     @property
     def is_over(self) -> bool:
-        """Whether ``outcome`` is the end; one that was displaced hears the others first."""
+        """Whether ``outcome`` is final; after a displacement the other answers come first."""
         return self.outcome is not None and not self.awaited
 
     @property
     def _owners(self) -> list[int]:
-        """Ensemble indexes that belong to the write set of some group."""
+        """Ensemble indexes in the write set of some group."""
         return [
             index
             for index in range(len(self.ensemble))
@@ -137,14 +137,16 @@ class Replication:
 
     @property
     def _failed(self) -> list[int]:
-        """Whom spares stand in for: those without a copy first, then those with a damaged one."""
+        """The members to replace by spares: those without a copy first, then those with a damaged
+        copy.
+        """
         written = dict(self.written)
         failed = [index for index in self._owners if index not in written]
         failed += [index for index in self._owners if written.get(index)]
         return failed
 
     def _stand_in(self, spares: Collection[Member]) -> "Step":
-        """The next round: each of ``spares`` in the place of a member that failed."""
+        """Begin the next round, with each of ``spares`` in the place of a failed member."""
         places = dict(zip(self._failed, spares))
         short = self._first_short()
         if not places and short is not None:
@@ -164,12 +166,12 @@ class Replication:
 
     @property
     def _needed(self) -> Quorum:
-        """How many must have it (rule 1)."""
+        """The quorum that must have the groups (rule 1)."""
         quorum = self.ledger.quorum
         return quorum.full if self.ledger.settings.guarantees_write_quorum else quorum
 
     def _first_short(self) -> AddRecord | None:
-        """The first group of whose record, or of one of whose entry logs, there are too few."""
+        """Return the first group with too few copies of its record or of an entry log."""
         quorum, written = self._needed, dict(self.written)
         for group in self.groups:
             record = group.record

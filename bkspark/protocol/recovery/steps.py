@@ -1,7 +1,7 @@
-"""What the recovery of a ledger is told, and what it asks for: plain values without any effect.
+"""The events and instructions of a ledger's recovery: plain values without effects.
 
-An instruction about a bookie names a member of the ensemble; whoever carries it out knows where
-that is, the password and the ledger's digest.
+An instruction names a member of the ensemble; the runner knows the member's location, the password
+and the ledger's digest.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Silence(Failure):
-    """It gave none at all in all the time that it was waited for."""
+    """The bookie gave no answer within the time limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Shown:
     """The newest record that a bookie shows up to some entry; None if it shows none.
 
     Attributes:
-        problem: why there may be another one, in one line; empty if there surely is none.
+        problem: why there may be another record, in one line; empty if there surely is none.
     """
 
     record: AddRecord | None
@@ -57,10 +57,10 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class WrittenBack:
-    """Every group given is durable on this bookie, but for what is damaged there.
+    """Every group given is durable on this bookie, except for damaged entry logs.
 
     Attributes:
-        damaged: entry logs of which it has a damaged copy, each with the reason in one line.
+        damaged: entry logs with a damaged copy on the bookie, each with the reason in one line.
     """
 
     group_count: int
@@ -69,14 +69,14 @@ class WrittenBack:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """No holder of an entry log gives it any more, in one line; the target is not to blame."""
+    """No holder of an entry log can read it any more, in one line; the target is not to blame."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Displaced:
-    """What this recovery has decided does not hold any more, in one line: another took over."""
+    """Another recovery took over, so this recovery's decision is void; the reason in one line."""
 
     reason: str
 
@@ -86,7 +86,7 @@ class Displaced:
 
 @dataclass(frozen=True, slots=True)
 class LedgerSeen:
-    """The newest metadata, as somebody else may have left it."""
+    """The newest metadata, perhaps changed by another client."""
 
     metadata: LedgerMetadata
 
@@ -96,8 +96,8 @@ class TakenOver:
     """The ledger is IN_RECOVERY in this recovery's own term.
 
     Attributes:
-        metadata: of that very version: its last ensemble is the one to ask (R16).
-        known: registered bookies; a member that is none of them was initialised anew.
+        metadata: the version stored by the takeover: its last ensemble is the one to ask (R16).
+        known: registered bookies; any other member was initialised anew.
     """
 
     metadata: LedgerMetadata
@@ -106,7 +106,7 @@ class TakenOver:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a member answered to an instruction, or why it did not."""
+    """A member's answer to an instruction, or the reason for a missing answer."""
 
     to: "Fence | LookUp | WriteBack"
     result: MemberTail | Shown | WrittenBack | Unreadable | Displaced | Failure
@@ -121,14 +121,14 @@ class DeclaredLost:
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """The operator's word: whether the loss is accepted."""
+    """The operator's answer: whether the loss is accepted."""
 
     is_given: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Spares:
-    """Bookies that may stand in; fewer than were asked for if there are no more."""
+    """Bookies that may replace members; fewer than requested if there are no more."""
 
     members: tuple[Member, ...]
 
@@ -163,7 +163,7 @@ class KeptGroup:
 
     Attributes:
         parts: all its inline rows, by stripe.
-        holders: who shows its record; whoever copies its entry logs looks for them there.
+        holders: members that show its record; the runner copies its entry logs from them.
     """
 
     record: AddRecord
@@ -185,15 +185,15 @@ class WaitForOthers:
 
 @dataclass(frozen=True, slots=True)
 class TakeOver:
-    """Store the ledger IN_RECOVERY in the next term by CAS, with a token that nobody else has.
+    """Store the ledger IN_RECOVERY in the next term by CAS, with a unique token.
 
-    Answered by ``TakenOver``, or ``LedgerSeen`` if it is CLOSED.
+    Answered by ``TakenOver``, or ``LedgerSeen`` if the ledger is CLOSED.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Fence the writer on a member, durably, and then read what is there behind entry ``after``.
+    """Fence the writer on a member, durably, and then read the entries after entry ``after``.
 
     Answered by ``MemberTail`` or ``Failure``.
     """
@@ -205,15 +205,15 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class ListLost:
-    """Read who was declared lost; answered by ``DeclaredLost``."""
+    """Read which members were declared lost; answered by ``DeclaredLost``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Ask for the operator's word; answered by ``Consent``.
+    """Ask for the operator's consent; answered by ``Consent``.
 
     Attributes:
-        loss: what is given up, in words.
+        loss: the entries given up, in words.
     """
 
     loss: str
@@ -221,7 +221,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """Find the newest record on a member that ends at ``entry_id`` or in front of it.
+    """Find the newest record on a member that ends at or before ``entry_id``.
 
     Answered by ``Shown`` or ``Failure``.
     """
@@ -237,7 +237,7 @@ class WriteBack:
     Answered by ``WrittenBack``, ``Failure``, ``Unreadable`` or ``Displaced``.
 
     Attributes:
-        must_fence: whether it has no fence yet, which comes before anything else (rule 3 of
+        must_fence: whether the member still needs the fence, before any other write (rule 3 of
             ``replication``).
     """
 
@@ -249,11 +249,11 @@ class WriteBack:
 
 @dataclass(frozen=True, slots=True)
 class ChooseSpares:
-    """Choose up to ``count`` bookies that can be written to; answered by ``Spares``.
+    """Choose up to ``count`` writable bookies; answered by ``Spares``.
 
     Attributes:
-        exclude: bookies that must not be chosen; nor must any that was declared lost.
-        near: members that have their copies; spares are to lie apart from them.
+        exclude: bookies that must not be chosen, in addition to those declared lost.
+        near: members that have their copies; spares should lie apart from them.
     """
 
     count: int
@@ -263,13 +263,13 @@ class ChooseSpares:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Store what ``applied_to`` says by CAS; answered by ``Closed``, or ``Displaced``.
+    """Store the result of ``applied_to`` by CAS; answered by ``Closed``, or ``Displaced``.
 
     Attributes:
         term, token: of the recovery.
-        last: the record that ends at ``last_entry_id``, or the newest one that is left.
-        first_entry_id, ensemble: where what was written back begins, and who has it, if these are
-            not the members that the writer wrote to.
+        last: the record that ends at ``last_entry_id``, or the newest record left.
+        first_entry_id, ensemble: first entry written back and its members, if these are not the
+            members that the writer wrote to.
     """
 
     term: int
@@ -280,12 +280,12 @@ class Close:
     ensemble: tuple[Member, ...] = ()
 
     def applied_to(self, metadata: LedgerMetadata) -> LedgerMetadata:
-        """The closing change, made once, with everything that the recovery found out.
+        """Return the closed metadata, with all findings of the recovery in a single change.
 
-        The loser of a race adopts what the winner stored (RB-17, H26).
+        The loser of a race adopts the winner's version (RB-17, H26).
 
         Raises:
-            DisplacedError: the ledger is being recovered by somebody else.
+            DisplacedError: another client is recovering the ledger.
         """
         if metadata.state is LedgerState.CLOSED:
             return metadata
@@ -308,8 +308,8 @@ class Stuck:
 
     Attributes:
         reason: in one line.
-        hint: what to do next.
-        entry_id: the first entry that is not decided; None if it is not about an entry.
+        hint: the next step for the operator.
+        entry_id: the first undecided entry; None if no entry is undecided.
         waiting_for: members whose answers could decide.
     """
 
@@ -321,7 +321,7 @@ class Stuck:
 
 @dataclass(frozen=True, slots=True)
 class LeaveReason:
-    """Store for people why the ledger stays IN_RECOVERY; nothing depends on it (R17)."""
+    """Store for operators why the ledger stays IN_RECOVERY; no decision depends on it (R17)."""
 
     term: int
     stuck: Stuck
@@ -329,7 +329,7 @@ class LeaveReason:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Tell a line."""
+    """Print a line."""
 
     line: str
     is_warning: bool = False
@@ -340,12 +340,12 @@ class End:
     """The ledger is CLOSED, or OPEN for a new writer.
 
     Attributes:
-        opened: the ledger as it is OPEN; None if it is CLOSED.
-        last: the record that ends at ``last_entry_id``, for who goes on behind it.
-        kept: how many groups beyond the LAC were written back.
-        lost_from: first entry lost on the operator's word; None if nothing is.
-        losses: what is, or may be, lost of the confirmed entries.
-        unjoined: ids of bookies that the writer must not ask, as the recovery may have.
+        opened: the ledger, now OPEN; None if CLOSED.
+        last: the record that ends at ``last_entry_id``, for the next writer.
+        kept: number of groups after the LAC that were written back.
+        lost_from: first entry lost with the operator's consent; None if none is.
+        losses: confirmed entries that are, or may be, lost, in words.
+        unjoined: ids of bookies that the writer must not ask, as the recovery may have asked.
     """
 
     last_entry_id: int
