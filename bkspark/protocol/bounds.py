@@ -18,11 +18,11 @@ value.
 
 TRANSACTION_VERSION_MAX = NUMBER_MAX
 APPLICATION_ID_BYTES_MAX = 1_024
-"""Of a ``txnAppId`` as JSON writes it: each record of a log may repeat the name."""
+"""Bytes of a ``txnAppId`` as JSON writes it; each record of a log may repeat the name."""
 
 OFFSET_MAX = NUMBER_MAX
 LIMIT_MAX = NUMBER_MAX
-"""Of a limit of entries or bytes. A higher number means no limit."""
+"""Bound of a limit of entries or bytes. A higher number means no limit."""
 
 TRIGGER_MAX = 2**62
 TASK_BYTES_MAX = 2**40
@@ -30,12 +30,13 @@ BLOCK_BYTES_MAX = 2**30
 QUORUM_SIZE_MAX = 2**16
 
 LOG_RECORD_BYTES_MAX = 768 * 2**10
-"""Of a log's record before a write begins, for every store: ZooKeeper takes some 1,000 kB, and
-other writers may change the record meanwhile.
+"""Bytes of a log's record before a write begins, for every store: ZooKeeper takes some 1,000 kB,
+and other writers may change the record meanwhile.
 """
 
 SETTINGS_BYTES_MAX = 512 * 2**10
-"""Of the schema and the custom metadata of a new ledger: its record grows with its fragments."""
+"""Bytes of the schema and the custom metadata of a new ledger: its record grows with its fragments.
+"""
 
 _DIGITS_MAX = 19
 

@@ -39,7 +39,7 @@ def witnesses(quorum: Quorum) -> int:
     """Return how many members of a write set must state a LAC before a reader reports the LAC.
 
     The number is at most Qa, so every LAC in an acknowledged record has enough. The number is about
-    half of the write set, so about half of the bookies may be away.
+    half of the write set, so that as many bookies as possible may be away, with or without the LAC.
     """
     return min(quorum.ack_quorum_size, (quorum.write_quorum_size + 1) // 2)
 

@@ -7,8 +7,8 @@ bookies (R4). So files made later by a slow writer, recovery or task do not coun
 the record is removed.
 
 Rule. The record stays until each member of each fragment has surely been cleaned. The record waits
-for a member that is away (the member is *owing*). The record does not wait for a member that was
-declared lost, set up anew, or removed from the cluster.
+for a member that is away, but not for a member that was declared lost, set up anew, or removed from
+the cluster.
 """
 
 from collections.abc import Collection

@@ -367,9 +367,7 @@ class LedgerMetadata:
         )
 
     def deleting(self) -> "LedgerMetadata":
-        """Return this metadata as a tombstone; data is removed later, ids are never reused (R11,
-        R13).
-        """
+        """Return this metadata as a tombstone; ids are never reused (R11, R13)."""
         return replace(self, state=self._moved_to(LedgerState.DELETING), laid_down=None)
 
     def _moved_to(self, state: LedgerState) -> LedgerState:

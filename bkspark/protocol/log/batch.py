@@ -116,8 +116,7 @@ class Holders:
     def preferred(
         self, index: int, others: Iterable[Member], *, than: Member | None = None
     ) -> list[Member]:
-        """Return ``others`` for the place at ``index``, sorted by bytes of the place's data, most
-        first.
+        """Return ``others`` for the place at ``index``, with most of the place's bytes first.
 
         Args:
             than: a present member, kept unless another bookie has more bytes.

@@ -277,6 +277,6 @@ class LogContents:
         """Whether this write of the application, or a later write, is in the log already.
 
         Raises:
-            OutcomeUnknownError: the log may have forgotten the application.
+            OutcomeUnknownError: the log may have forgotten the query.
         """
         return has_committed(self.transactions, transaction)

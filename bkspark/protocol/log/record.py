@@ -1,9 +1,9 @@
 """A log: a list of ledgers under one compare-and-set record.
 
-Rule 1. ``ledgers`` are CLOSED, so their ends are known and later offsets are fixed (design: "no log
-CAS may put something behind a ledger unless it is CLOSED"). After them come up to two ledgers
-without a fixed end, the *tail*: the ledger being written, and the previous ledger while the writer
-rolls. So a client that opens the log fences the whole tail (RB-20: the last two).
+Rule 1. ``ledgers`` are CLOSED, so their ends are known and later offsets are fixed. No change of
+the record may put a ledger after one that is not CLOSED, except in the *tail*: up to two last
+ledgers without a fixed end. These are the ledger being written, and the previous ledger while the
+writer rolls. So a client that opens the log fences the whole tail (RB-20: the last two).
 
 Rule 2. A dropped ledger never joins: a commit that hung and resumes late is refused (H5).
 

@@ -115,7 +115,7 @@ def has_committed(transactions: Transactions, transaction: Transaction | None) -
     """Whether this version of the application, or a later version, is in the log already.
 
     Raises:
-        OutcomeUnknownError: the log may have forgotten the application (rule 3).
+        OutcomeUnknownError: the log may have forgotten the query (rule 3).
     """
     if transaction is None:
         return False
@@ -126,7 +126,7 @@ def version_before(transactions: Transactions, transaction: Transaction) -> int:
     """Return the last known version of the transaction's application; -1 if unknown.
 
     Raises:
-        OutcomeUnknownError: the log may have forgotten the application (rule 3).
+        OutcomeUnknownError: the log may have forgotten the query (rule 3).
     """
     last = last_version(transactions, transaction.app_id)
     is_query = transaction.app_id.startswith(QUERY)

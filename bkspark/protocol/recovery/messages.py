@@ -96,7 +96,7 @@ def stuck(
     problems: Mapping[int, str],
     known: Collection[Member],
 ) -> Stuck:
-    """Say why the ledger cannot be closed; the caller adds the members to wait for.
+    """Explain why the ledger cannot be closed; the caller adds the members to wait for.
 
     Args:
         problems: by ensemble index, in one line each.
@@ -200,7 +200,7 @@ def only_they_could_tell(
 def no_record(
     ledger: LedgerMetadata, entry_id: int, silent: Mapping[Member, str], known: Collection[Member]
 ) -> Stuck:
-    """Say why the recovery waits for the record of the last confirmed entry.
+    """Explain why the recovery waits for the record of the last confirmed entry.
 
     Args:
         silent: the members that may have the record, each with the reason in one line.
@@ -216,7 +216,7 @@ def no_record(
 def not_replicated(
     ledger: LedgerMetadata, gaps: Sequence[Span], waiting_for: tuple[Member, ...]
 ) -> Stuck:
-    """Say why a ledger that guarantees its write quorum waits for bookies.
+    """Explain why a ledger that guarantees its write quorum waits for bookies.
 
     Args:
         gaps: confirmed entries that may have fewer copies, and that no answer shows.
@@ -236,7 +236,7 @@ def not_replicated(
 def record_is_lost(
     ledger: LedgerMetadata, entry_id: int, loss: str, waiting_for: tuple[Member, ...]
 ) -> Stuck:
-    """Say why the operator's consent is needed if no remaining bookie has the record."""
+    """Explain why the operator's consent is needed if no remaining bookie has the record."""
     return Stuck(
         f"ledger {ledger.ledger_id} cannot be closed yet: no bookie that is left has the record "
         f"of the confirmed entry {entry_id}",
@@ -254,7 +254,7 @@ def confirmed_is_gone(loss: Loss) -> str:
 def too_few(
     ledger: LedgerMetadata, group: AddRecord, needed: int, problems: Iterable[str]
 ) -> Stuck:
-    """Say why the found entries cannot be written back.
+    """Explain why the found entries cannot be written back.
 
     Args:
         needed: number of bookies that must have the entries.
@@ -270,7 +270,7 @@ def too_few(
 
 
 def too_few_members(ledger: LedgerMetadata, problems: Iterable[str]) -> Stuck:
-    """Say why no writer can continue the ledger: a new fragment has E members."""
+    """Explain why no writer can continue the ledger: a new fragment has E members."""
     needed = ledger.quorum.ensemble_size
     return Stuck(
         f"ledger {ledger.ledger_id} is recovered and cannot be written to yet: it needs {needed} "
@@ -280,7 +280,7 @@ def too_few_members(ledger: LedgerMetadata, problems: Iterable[str]) -> Stuck:
 
 
 def cannot_be_read(ledger: LedgerMetadata, group: AddRecord, reason: str) -> Stuck:
-    """Say why the found entries can no longer be copied."""
+    """Explain why the found entries can no longer be copied."""
     what = entries(group.first_entry_id, group.last_entry_id)
     return Stuck(
         f"ledger {ledger.ledger_id} cannot be closed yet: {what} could be read a moment ago, and "

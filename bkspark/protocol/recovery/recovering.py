@@ -13,7 +13,7 @@ The steps are those of BookKeeper's protocol, "Recovery", in the order of R16. E
    ``record_search``).
 4. ``WritingBack``: kept groups, byte-identical, to every member of their write sets, with spares
    for failed members (``replication``). If the ledger guarantees its write quorum, also confirmed
-   groups that may have fewer copies; while only silent members might show these, it waits.
+   groups that may have fewer copies; if only silent members might show these, recovery waits.
 5. ``Closing``: CAS to CLOSED, once, with all findings of this recovery. Or, for a new writer, CAS
    to OPEN in this recovery's term (``reopening``).
 

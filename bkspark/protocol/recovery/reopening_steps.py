@@ -53,10 +53,9 @@ class Open:
     now_ms: int | None = None
 
     def applied_to(self, ledger: LedgerMetadata) -> LedgerMetadata:
-        """Return the ledger OPEN for the new writer, in the recovery's term (``reopening``, rule
-        4).
+        """Return the ledger OPEN for the new writer, in this term (``reopening``, rule 4).
 
-        Applied to its own result, the call changes nothing: its answer may have been lost (R8).
+        Applied to its own result, the call changes nothing: the first answer may be lost (R8).
 
         Raises:
             LedgerFencedError: another client has taken the ledger over.

@@ -137,9 +137,7 @@ class Replication:
 
     @property
     def _failed(self) -> list[int]:
-        """The members to replace by spares: those without a copy first, then those with a damaged
-        copy.
-        """
+        """The members to replace by spares: without a copy first, then with a damaged copy."""
         written = dict(self.written)
         failed = [index for index in self._owners if index not in written]
         failed += [index for index in self._owners if written.get(index)]

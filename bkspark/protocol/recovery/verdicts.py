@@ -1,7 +1,7 @@
 """What a recovery may conclude from the bookies' answers.
 
-Rule 1. The recovery reads from the last fragment's ensemble as of its beginning, and no entry
-before the fragment: earlier fragments are complete (RB-02, RB-05).
+Rule 1. The recovery reads from the last fragment's ensemble as named when the recovery began, and
+reads no entry before that fragment: earlier fragments are complete (RB-02, RB-05).
 
 Rule 2. A group of entries is *kept* if every one of its rows has a good copy among the answers. A
 single copy is enough, since digests tell good from bad ("positive generous"). Copies are judged

@@ -120,9 +120,7 @@ def fewest_copies(quorum: Quorum, without: Collection[int]) -> int:
 
 
 def fragment_at(ledger: LedgerMetadata, place: Place) -> Fragment | None:
-    """Return the fragment of ``place``; None if the member changed or the ledger is not closed
-    (rule 1).
-    """
+    """Return the fragment of ``place`` in a closed ledger (rule 1); None if its member changed."""
     if ledger.state is not LedgerState.CLOSED:
         return None
     for fragment in ledger.fragments:

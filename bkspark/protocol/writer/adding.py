@@ -1,6 +1,6 @@
 """When an add is acknowledged.
 
-Rule 1. Entry ids are dense, and only given out here (overview, "no gaps").
+Rule 1. Entry ids are dense (no gaps), and only given out here.
 
 Rule 2. An add is complete when every needed write set has Qa counted members; a member counts only
 after its post-check (R1, R6).
@@ -264,8 +264,7 @@ class PendingAdds:
         self._said = self.last_add_confirmed
 
     def ticket(self, expected: Callable[[], Collection[int]] = tuple) -> CheckTicket | None:
-        """Return what a metadata check that starts now could acknowledge; None without a complete
-        add.
+        """Return what a metadata check could acknowledge now; None without a complete add.
 
         Args:
             expected: returns the indexes of present and future members (rule 6).

@@ -112,8 +112,6 @@ class FragmentRoll:
         return self.give_up(reason) if self._is_looking or self._found else []
 
     def over(self, changed: Collection[int]) -> RolledOver:
-        """End the roll; the metadata names the fragment, with other members in the places
-        ``changed``.
-        """
+        """End the roll: the metadata names the fragment, with new members in ``changed``."""
         self.is_asked, self.is_named, self._found = False, False, ()
         return RolledOver(tuple(changed))

@@ -265,9 +265,7 @@ class LedgerWriter:
         return [steps.CheckMetadata(ticket)]
 
     def _acknowledge(self, event: steps.Checked) -> list[steps.Instruction]:
-        """Acknowledge after a check (rule 2); ignore a check overtaken by a change of members
-        (H10).
-        """
+        """Acknowledge after a check (rule 2), unless the members changed during the check (H10)."""
         if event.ticket != self._checking:
             return []
         if event.metadata is not None:
@@ -374,9 +372,7 @@ class LedgerWriter:
         return open_gaps(self.metadata, self.pending, self.changes)
 
     def _require_hope(self) -> None:
-        """Fail at once if an add can no longer be acknowledged and no replacement is expected (rule
-        5).
-        """
+        """Fail at once if an add can no longer be acknowledged (rule 5)."""
         if self.changes.is_looking or not self.changes.failed:
             return
         if self._owes_copies:
