@@ -34,6 +34,11 @@ def test_failures_far_apart_are_none() -> None:
     assert noted(*spread, WINDOW_SECONDS + 1).bookie_ids(WINDOW_SECONDS + 1) == frozenset()
 
 
+def test_it_lasts_from_the_last_failure() -> None:
+    quarantine = noted(*[0.0] * (FAILURES_MAX - 1), WINDOW_SECONDS)
+    assert quarantine.bookie_ids(QUARANTINE_SECONDS + WINDOW_SECONDS - 1) == {"a"}
+
+
 def test_it_ends_and_the_next_failure_alone_does_not_renew_it() -> None:
     quarantine = noted(*[0.0] * FAILURES_MAX)
     assert quarantine.bookie_ids(QUARANTINE_SECONDS - 1) == {"a"}
