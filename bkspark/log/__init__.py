@@ -1,9 +1,9 @@
-"""Logs: ledgers in a row, from Python and for the data source. No Spark here.
+"""Logs: ordered lists of ledgers, used from Python and by the data source. No Spark here.
 
     log_handle  log_writer            a log from Python: opening -> rolling -> own_tail
-    cursors  truncation  schema       what is kept beside the list of ledgers
+    cursors  truncation  schema       other state of a log, besides the list of ledgers
 
-And one folder for each thing that is done with a log, those above from those below::
+One folder for each use of a log; the modules on the left import those on the right::
 
     streams    a query's batches:     plan -> commit -> tail_writer (rewriting)
     batch      a DataFrame write:     plan -> target -> attempt_writer -> commit

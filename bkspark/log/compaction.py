@@ -1,12 +1,13 @@
-"""Rewriting a run of a log's ledgers as one, and putting that in their places.
+"""Rewrite neighbouring ledgers of a log as one ledger, and replace them by the new one.
 
-The rows are read like anybody's, with every check, and written like those of a batch: entry logs,
-one record with its ack, then the ledger is closed; then one compare-and-set of the log's record
-("protocol.log.compaction"). Nothing is fenced or touched: writers, readers and streams go on, and
-who reads the ledgers that were replaced has them until a collection frees them.
+The rows are read with every check, and written like those of a batch: entry logs, one record with
+its ack, then the ledger is closed. One compare-and-set of the log's record then replaces the old
+ledgers ("protocol.log.compaction"). No ledger is fenced or changed: writers, readers and streams
+continue. Running reads of the replaced ledgers may finish until a collection frees the files.
 
-Killed at any point it leaves a ledger that no log names, which a collection frees, and pages that
-nothing names. Two at once write the same twice, and one of them drops what it wrote.
+A compaction killed at any point leaves a ledger that no log names, which a collection frees, and
+unreferenced pages. If two compactions overlap, both write the rows, and the slower compaction
+drops its ledger.
 """
 
 import logging
@@ -45,7 +46,7 @@ from bkspark.protocol.log.record import LogRecord
 logger = logging.getLogger(__name__)
 
 WINDOW_BYTES = 16 * 2**20
-"""Rows in memory at a time, about."""
+"""Approximate size of the rows in memory at a time."""
 
 BLOCKS = BlockSettings(rows_per_block=65_536, target_bytes=2 * 2**20, compression="none")
 _TASK_BYTES = 2**62
@@ -55,11 +56,11 @@ HasRead = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Ledgers that have become one.
+    """The ledger that a compaction made.
 
     Attributes:
-        ledger_id: of the new one.
-        ledger_count: how many it has replaced.
+        ledger_id: id of the new ledger.
+        ledger_count: number of ledgers that it replaced.
     """
 
     ledger_id: int
@@ -72,17 +73,17 @@ class Merged:
 def compact_run(
     cluster: Cluster, log: LogRecord, run: Run, password: Password, has_read: HasRead
 ) -> list[Merged]:
-    """Rewrite ``run``: one new ledger for each row of neighbours that have the same columns.
+    """Rewrite ``run``: make one new ledger for each sequence of neighbours with equal columns.
 
     Args:
-        log: the version in which ``run`` was found, or a later one of its generation.
-        has_read: told of bytes as they are read.
+        log: the version in which ``run`` was found, or a later version of the same generation.
+        has_read: called with the number of bytes after each read.
 
     Raises:
-        MetadataVersionError: the log has changed there; what was written is dropped.
+        MetadataVersionError: the log has changed in the range of ``run``; the new rows are dropped.
         CorruptDataError, BookieUnavailableError: some rows cannot be read now.
-        NotEnoughBookiesError: too few take the new ledger.
-        NoSuchEntryError, NoSuchLedgerError: the log was truncated, or deleted, meanwhile.
+        NotEnoughBookiesError: too few bookies accept the new ledger.
+        NoSuchEntryError, NoSuchLedgerError: the log was truncated or deleted meanwhile.
         UnauthorizedError: the password is missing or wrong.
     """
     places = tuple(log.ledgers_in(run.begin, run.end))
@@ -102,7 +103,7 @@ def compact_run(
 def _alike(
     cluster: Cluster, places: Sequence[LoggedLedger]
 ) -> Iterator[tuple[bytes, tuple[LoggedLedger, ...]]]:
-    """``places`` cut where the columns change, with their schema."""
+    """Split ``places`` where the columns change; yield each part with its schema."""
 
     def look_up(place: LoggedLedger) -> LedgerMetadata:
         return cluster.ledger(place.ledger_id).value
@@ -117,7 +118,7 @@ def _alike(
 
 @dataclass(frozen=True)
 class _Rewriting:
-    """Of ``places``, neighbours in ``log`` with one schema."""
+    """The rewriting of ``places``, which are neighbours in ``log`` with one schema."""
 
     cluster: Cluster
     log: LogRecord
@@ -174,14 +175,14 @@ class _Rewriting:
         return plan_log(self.cluster, self.log, window, self.password, _TASK_BYTES)
 
     def _compression(self, first: LoggedLedger) -> str:
-        """LZ4 if the first ledger takes clearly less room than it would uncompressed."""
+        """Choose LZ4 if the first ledger is stored in less than 3/4 of its uncompressed size."""
         tasks = self._plan(OffsetRange(first.first_offset, first.end_offset))
         slices = [item for task in tasks for item in task.slices if isinstance(item, Slice)]
         stored = sum(item.length_bytes for item in slices)
         return "lz4" if 0 < stored * 4 < first.length_bytes * 3 else "none"
 
     def _read(self, windows: Sequence[OffsetRange], has_read: HasRead) -> Iterator[pa.RecordBatch]:
-        """All rows by offset."""
+        """Yield all rows in the order of their offsets."""
         generation = LogGeneration(self.log.name, self.log.generation)
         schema = arrow_schema.decode(self.schema)
         for window in windows:
@@ -201,7 +202,7 @@ class _Rewriting:
         self, created: CreatedLedger, target: BatchTarget, rows: Iterator[pa.RecordBatch]
     ) -> None:
         report = AttemptWriter(target, 0).write(rows)
-        # As much as those before said: how rows are laid out in memory is no payload.
+        # The length of the replaced ledgers: the size of the rows in memory is not payload.
         length = sum(place.length_bytes for place in self.places)
         reports: list[AttemptReport | None] = [replace(report, length_bytes=length)]
         with RecordWriter(
@@ -216,14 +217,14 @@ class _Rewriting:
             writer.close_ledger()
 
     def _swap(self, ledger_id: int) -> None:
-        """Put the closed ledger into the places of the others, by one compare-and-set."""
+        """Replace the old ledgers by the closed new ledger, in one compare-and-set."""
         make_page = self.cluster.logs.page_maker(self.log)
 
         def swapped(record: LogRecord | None) -> LogRecord:
             if record is None or record.is_tombstone:
                 raise NoSuchLedgerError(f"log {self.log.name!r} was deleted meanwhile")
             same = record.still_of(self.log.generation)
-            # Read behind the log: whoever deletes the ledger drops it from the log first.
+            # Read the ledger after the log: a deletion drops ledgers from the log first.
             ledger = self.cluster.ledger(ledger_id).value
             after = compacted(same, self.places, ledger, make_page)
             return record if after is record else after.stamped(environment.now_ms())
@@ -232,10 +233,10 @@ class _Rewriting:
 
 
 def _require_dense(table: pa.Table, begin: int, log_name: str) -> None:
-    """The rows that were read are those of the offsets from ``begin`` on, in order.
+    """Require ``table`` to have exactly the offsets from ``begin`` on, in order.
 
     Raises:
-        CorruptDataError: not so; nothing of them may be written.
+        CorruptDataError: the offsets differ; no row may be written.
     """
     wanted = pa.chunked_array([pa.arange(begin, begin + table.num_rows)], pa.int64())
     if not table.column(OFFSET_COLUMN).equals(wanted):
@@ -243,7 +244,7 @@ def _require_dense(table: pa.Table, begin: int, log_name: str) -> None:
 
 
 def _windows(places: Sequence[LoggedLedger]) -> Iterator[OffsetRange]:
-    """All offsets of ``places`` in ranges of about ``WINDOW_BYTES``."""
+    """Split the offsets of ``places`` into ranges of about ``WINDOW_BYTES`` each."""
     begin, length = places[0].first_offset, 0
     for place in places:
         length += place.length_bytes

@@ -1,36 +1,39 @@
-"""Going on in the ledger at a log's end, behind whoever wrote to it before.
+"""Continue the ledger at a log's end with a new writer, in a new term.
 
-Where that ledger goes on in later terms nothing new is made, and the list names the same ledgers:
-the writer is fenced by a term, what it left undecided is recovered, and the ledger is OPEN again
-for the next one (``ledger.recovery.taking_over``). So a log whose writers take turns does not get a
-ledger from each of them.
+A ledger that later writers may continue (``goes_on``) needs no successor when the writer changes,
+and the log's list stays the same. The new term fences the old writer, recovery decides its
+undecided entries, and the ledger is OPEN again for the new writer
+(``ledger.recovery.taking_over``). So a log whose writers take turns does not get one ledger for
+each of them.
 
-Rule 1. Everything that can be refused is refused before anybody is fenced, and a query's run is
-registered before: an older run fences nobody. A ledger that does not take the rows is left alone:
-it has other columns, or rows inline where the new ones are in entry logs, or the other way round.
+Rule 1. All checks that can refuse the new writer come before the fence. A query's run is also
+registered before the fence, so an older run fences no writer. A ledger that cannot store the rows
+is not continued: its columns differ, or its rows are inline and the new rows are in entry logs, or
+the reverse.
 
-Rule 2. The list is read again behind the takeover. Only a ledger that is alone at the log's end by
-then is written to: who had opened the log, rolled it, overwritten or deleted it in between has
-fenced us, or will. So has a newer run of the query, unless it is us who have fenced it: who was
-registered and slept in front of the takeover ends here, and writes nothing (RB-45). What is left of
-the takeover then is an OPEN ledger without a writer, as one is whose writer died.
+Rule 2. The writer reads the list again after the takeover, and writes only if the ledger is alone
+at the log's end. Otherwise another client has opened, rolled, overwritten or deleted the log in
+between, and has fenced this writer or will fence it. The same holds for a newer run of the query,
+unless this writer has fenced that run: a run that was registered and then paused before the
+takeover ends here and writes nothing (RB-45). Such a takeover leaves an OPEN ledger without a
+writer, like a writer that died.
 
-And it is stored again, by compare-and-set: whoever deletes the log has fenced the writer before,
-which a takeover undoes, and must not find the list as it was when he did so. He fences us then.
+The list is also stored again, by compare-and-set. The reason: a deletion of the log fences the
+writer first, and a takeover undoes that fence. The new version makes the deletion's own
+compare-and-set fail, so the deletion fences this writer too.
 
-Rule 3. Records stay short: a ledger of many fragments is not gone on with. Whoever opens the log
-closes it then, and puts another one behind it, which goes on in turn.
+Rule 3. Records stay short: a ledger with many fragments is not continued. The next client that
+opens the log closes the ledger and adds a new one, which is then continued.
 
-Rule 4. Only closed ledgers are repaired, or leave a bookie. So one that names a bookie which is
-gone for good, or which an operator has closed, is not gone on with either: it is closed at the next
-roll or takeover, and its copies can be made elsewhere while the log is written to. Unless there are
-too few bookies for another one: then it serves as long as it can. Nor does a writer that a bookie
-has failed go on in it (``own_tail``).
+Rule 4. Only closed ledgers are repaired or moved off a bookie. So a ledger is not continued if a
+member is gone for good or was closed by an operator. The next roll or takeover closes the ledger,
+and its copies can be made on other bookies while the log is written to. Exception: if there are
+too few bookies for a new ledger, the old one is used as long as possible. A writer whose bookie
+failed does not continue its ledger either (``own_tail``).
 
-Rule 5. A fragment has as many members as the ledger was made with. So where fewer bookies than
-that can be used, the log does not go on in the ledger: it is closed, and a smaller one is put
-behind it. Nor does it in a ledger that was made on fewer bookies than wanted, once there are
-enough.
+Rule 5. A fragment has as many members as the ledger had when it was created. So the log leaves a
+ledger when fewer bookies than that are usable: the ledger is closed, and a smaller one follows. The
+log also leaves a ledger that was made on fewer bookies than wanted, once there are enough bookies.
 """
 
 from collections.abc import Mapping
@@ -60,7 +63,7 @@ from bkspark.protocol.log.stream_run import StreamRun
 from bkspark.protocol.log.transactions import remembering
 
 TRIES_MAX = 20
-"""A log that changes this often while a writer begins is opened anew."""
+"""A writer tries this often to store the list again, then opens the log instead."""
 
 
 def continue_tail(
@@ -70,23 +73,25 @@ def continue_tail(
     run: StreamRun | None = None,
     schema: pa.Schema | None = None,
 ) -> OpenTail | None:
-    """Become the one writer of the ledger at the log's end, in its next term.
-
-    None if there is none that goes on, or if anything comes in between: whoever wants to write
-    opens the log then (``opening``).
+    """Become the only writer of the ledger at the log's end, in its next term.
 
     Args:
-        run: of the streaming query that will write.
-        schema: of the rows to come in entry logs, None for inline ones.
+        run: the run of the streaming query that will write.
+        schema: schema of the coming rows in entry logs; None for inline rows.
+
+    Returns:
+        The open tail. None if the log has no ledger to continue, or if the log changed meanwhile:
+        the caller then opens the log (``opening``).
 
     Raises:
-        LedgerFencedError: a newer run of the query has taken over; nobody was fenced, unless that
-            came in between: it has to take over again.
-        NotEnoughBookiesError: the tail cannot be recovered, or there is no place for a fragment and
-            no smaller ledger may be put behind it.
+        LedgerFencedError: a newer run of the query has taken over. No writer was fenced, unless the
+            newer run came in between; the newer run then has to take over again.
+        NotEnoughBookiesError: the tail cannot be recovered, or there are too few bookies for a
+            fragment and no smaller ledger may follow.
         NoSuchLedgerError: there is no such log.
-        UnauthorizedError: the password is missing or wrong; nobody was fenced.
-        OutcomeUnknownError: others took over again and again, or whether this did is not known.
+        UnauthorizedError: the password is missing or wrong; no writer was fenced.
+        OutcomeUnknownError: other clients took over repeatedly, or the outcome of this takeover is
+            unknown.
     """
     seen = cluster.log(log_name)
     ledger = going_on(cluster, seen.value, schema)
@@ -107,14 +112,14 @@ def continue_in(
     password: Password,
     run: StreamRun | None = None,
 ) -> OpenTail | None:
-    """The same in ``ledger``, in which the log that was ``seen`` goes on."""
+    """Become the only writer of ``ledger``, the tail of the log version ``seen``."""
     log_name, ledger_id = seen.value.name, ledger.ledger_id
     make_digester(seen.value.digest, password)
     if run is not None and not _is_registered(cluster, seen, run):
         return None
     try:
         taken = take_over(cluster, ledger_id, password)
-    except (LedgerClosedError, NoSuchLedgerError):  # by whoever opened the log in between
+    except (LedgerClosedError, NoSuchLedgerError):  # another client opened the log in between
         return None
     try:
         done = taken.standing.transactions
@@ -135,10 +140,10 @@ def _confirmed_by_list(
     run: StreamRun | None,
     done: Mapping[str, int],
 ) -> Versioned[LogRecord] | None:
-    """The list, stored once more, with the ledger alone at its end; None if it is not.
+    """Store the log's record again, if the ledger is alone at the log's end; None if not.
 
     Args:
-        done: transactions of the ledger. The log's record has them from now on, since records of
+        done: transactions of the ledger. The log's record keeps them from now on, since records of
             rows remember fewer.
     """
     for attempt in range(TRIES_MAX):
@@ -157,7 +162,7 @@ def _confirmed_by_list(
 
 
 def takes(ledger: LedgerMetadata, schema: pa.Schema | None) -> bool:
-    """Whether rows of ``schema`` in entry logs, or inline ones, can be stored in ``ledger``."""
+    """Whether ``ledger`` can store rows of ``schema`` in entry logs (None: inline rows)."""
     if schema is None:
         return stores_inline(ledger)
     stored = arrow_schema.decode(ledger.settings.schema)
@@ -167,9 +172,9 @@ def takes(ledger: LedgerMetadata, schema: pa.Schema | None) -> bool:
 def going_on(
     cluster: Cluster, log: LogRecord, schema: pa.Schema | None = None
 ) -> LedgerMetadata | None:
-    """The one ledger at the log's open end, if it is not closed, goes on and takes the rows.
+    """Return the only ledger at the log's end, if a new writer may continue it with these rows.
 
-    Not one that another is to come behind (``may_go_on``).
+    None if the ledger is closed, does not take the rows, or needs a successor (``may_go_on``).
     """
     if len(log.tail) != 1 or log.is_sealed:
         return None
@@ -182,7 +187,7 @@ def going_on(
 
 
 def may_go_on(cluster: Cluster, ledger: LedgerMetadata) -> bool:
-    """Whether a log goes on in ``ledger`` with another fragment (rules 3 to 5)."""
+    """Whether ``ledger`` may be continued with another fragment (rules 3 to 5)."""
     if not (ledger.goes_on and ledger.has_room):
         return False
     size = sizes.wanted(ledger).ensemble_size
@@ -197,7 +202,7 @@ def may_be_smaller(log: LogRecord) -> bool:
 
 
 def _is_registered(cluster: Cluster, log: Versioned[LogRecord], run: StreamRun) -> bool:
-    """Make ``run`` the query's current one, unless it is; False if somebody changed the log."""
+    """Make ``run`` the query's current run; False if the log changed or the outcome is unknown."""
     after = log.value.with_stream(run)
     if after == log.value:
         return True

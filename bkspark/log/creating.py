@@ -1,4 +1,4 @@
-"""Creating a log without a ledger in it."""
+"""Create a log without a ledger."""
 
 import pyarrow as pa
 
@@ -20,16 +20,16 @@ def create_log(
     *,
     run: StreamRun | None = None,
 ) -> Versioned[LogRecord]:
-    """An empty log with these settings.
+    """Create an empty log with these settings.
 
     Args:
-        run: of the query that writes to it first, if it is one.
+        run: the run of the streaming query that writes first, if a query creates the log.
 
     Raises:
-        LedgerExistsError: there is a log of this name.
+        LedgerExistsError: a log of this name exists.
         InvalidRequestError: the name or the schema is not allowed.
         LedgerFencedError: a newer run of the query has taken over.
-        NoSuchLedgerError: rows of the query went with a deleted log of this name.
+        NoSuchLedgerError: a deleted log of this name had rows of the query.
     """
     arrow_schema.require_storable(schema)
     stored = arrow_schema.encode(schema)

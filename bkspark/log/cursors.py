@@ -104,16 +104,16 @@ class Cursor:
 def open_cursor(
     cluster: Cluster, log: LogRecord, name: str, start: int | None, end: EndOfLog
 ) -> Cursor:
-    """The cursor ``name``, made at ``start`` (None: the log's first offset) if there is none.
+    """Return the cursor ``name``, made at ``start`` (None: the log's first offset) if missing.
 
-    A truncation that has not seen the new cursor either fails, because the log's record changes
-    after the cursor is made, or has come before that change, and is seen then. If the maker dies in
+    The log's record changes after the cursor is made. So a concurrent truncation that missed the
+    new cursor either fails, or came before the change and is seen here. If the maker dies in
     between, the cursor may be left below the log's first offset (``protocol.log.cursor``, rule 3).
 
     Raises:
         NoSuchEntryError: ``start`` is not in the log.
         NoSuchLedgerError: the log was deleted meanwhile.
-        MetadataVersionError: it was overwritten, or deleted and made anew, meanwhile.
+        MetadataVersionError: the log was overwritten, or deleted and made anew, meanwhile.
         InvalidRequestError: the name is not allowed.
     """
     layout.cursor_name(name)
@@ -133,15 +133,15 @@ def open_cursor(
                 return Cursor(cluster, log.name, made, end)
             records.replace(name, fresh.deleted(), made)
         except (MetadataVersionError, LedgerExistsError):
-            continue  # somebody else was faster; theirs is the cursor
+            continue  # another client was faster: use its cursor
         log = touched.still_of(log.generation)
 
 
 def existing_cursor(cluster: Cluster, log_name: str, name: str, end: EndOfLog) -> Cursor:
-    """The cursor ``name``.
+    """Return the cursor ``name``.
 
     Raises:
-        NoSuchLedgerError: there is none of this name.
+        NoSuchLedgerError: the log has no such cursor.
     """
     layout.cursor_name(name)
     seen = _records(cluster, log_name).get(name)
@@ -158,7 +158,7 @@ def _no_cursor(log_name: str, name: str) -> NoSuchLedgerError:
 
 
 def _touched(cluster: Cluster, log_name: str) -> LogRecord:
-    """The log, in a new version with the same contents."""
+    """Store the log's record again with a new version and the same contents."""
 
     def touched(record: LogRecord | None) -> LogRecord:
         if record is None or record.is_tombstone:
@@ -169,10 +169,10 @@ def _touched(cluster: Cluster, log_name: str) -> LogRecord:
 
 
 def delete(cluster: Cluster, log_name: str, name: str) -> None:
-    """Remove a cursor.
+    """Delete a cursor.
 
     Raises:
-        NoSuchLedgerError: there is none of this name.
+        NoSuchLedgerError: the log has no such cursor.
     """
 
     def deleted(record: CursorRecord | None) -> CursorRecord:
@@ -185,14 +185,14 @@ def delete(cluster: Cluster, log_name: str, name: str) -> None:
 
 
 def cursors_of(cluster: Cluster, log_name: str) -> list[CursorRecord]:
-    """All cursors of a log, by name."""
+    """Return all cursors of a log, ordered by name."""
     answers = cluster.store.get_all(layout.cursors_prefix(log_name))
     found = _records(cluster, log_name).of_all(answers).values()
     return [cursor for cursor in found if not cursor.is_deleted]
 
 
 def positions_of(cluster: Cluster, log: LogRecord) -> list[int]:
-    """Where the cursors are that belong to the contents of this log."""
+    """Return the offsets of the cursors of this log's generation."""
     found = cursors_of(cluster, log.name)
     return [cursor.offset for cursor in found if cursor.generation == log.generation]
 

@@ -1,4 +1,4 @@
-"""The fragments of a log: which bookies have its entries from which offset on, in which term."""
+"""The fragments of a log: for each range of offsets its bookies and its term."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ class LogFragment:
     """A range of a log's entries on one ensemble.
 
     Attributes:
-        first_offset: the offset of its first entry, also if there is no entry yet.
-        term: the term that owns its entries, which is that of their writer.
+        first_offset: offset of the first entry, even if there is no entry yet.
+        term: the term of the writer that owns the entries.
         ensemble: bookie ids, in stripe order.
     """
 
@@ -26,7 +26,7 @@ class LogFragment:
 def fragments_of(
     cluster: Cluster, places: Iterable[LoggedLedger], first_offset: int
 ) -> list[LogFragment]:
-    """Those that have an entry at or behind ``first_offset``, or to come; oldest first.
+    """Return the fragments that end after ``first_offset``, oldest first; the last one always.
 
     Raises:
         NoSuchLedgerError: a ledger was deleted meanwhile.

@@ -1,7 +1,7 @@
-"""A log writer looks for bookies that are back also while nothing is appended.
+"""A log writer checks for returned bookies even while no entry is appended.
 
-A member may fail after the last append, and then no later append makes the writer look. The watch
-runs only while the writer is short of bookies. It does not keep the writer alive.
+A member may fail after the last append, and no later append then triggers the check. The watch
+runs only while the writer is short of bookies. The watch does not keep the writer alive.
 """
 
 from collections.abc import Callable
@@ -12,10 +12,10 @@ from bkspark.log import rolling
 
 
 class IdleWatch:
-    """Calls a writer every ``LOOK_SECONDS`` while it is short of bookies.
+    """Calls a writer every ``LOOK_SECONDS`` while the writer is short of bookies.
 
     Args:
-        look: a method of the writer. It moves on if it can, and returns whether to call it again.
+        look: a method of the writer, which rolls if possible. Returns whether to call it again.
     """
 
     def __init__(self, look: Callable[[], bool]) -> None:
@@ -24,12 +24,12 @@ class IdleWatch:
         self._is_over = False
 
     def begin(self) -> None:
-        """Begin, unless it has begun. Takes no lock, so any thread may call it under its own."""
+        """Start the timer, unless it is running. Takes no lock: callers may hold any lock."""
         if self._cancel is None and not self._is_over:
             self._cancel = environment.after(rolling.LOOK_SECONDS, self._wake, "look-for-bookies")
 
     def stop(self) -> None:
-        """End for good."""
+        """Stop for good."""
         self._is_over = True
         if self._cancel is not None:
             self._cancel()

@@ -46,7 +46,7 @@ class LogEntry:
 
 
 def retention_of(max_bytes: int | None, max_seconds: float | None) -> Retention:
-    """How much of a log is kept, and for how long. None is for ever.
+    """Make the retention settings of a log; None keeps for ever.
 
     Raises:
         InvalidRequestError: a value is negative, or no number.
@@ -91,7 +91,7 @@ class LogHandle(BoundToProcess):
 
     @property
     def ledgers(self) -> list[LoggedLedger]:
-        """The log's ledgers in order. For an open ledger, only the part that may be read."""
+        """Return the log's ledgers in order; of an open ledger, only the readable part."""
         view = self._watch.look()
         shown = {ledger.ledger_id for ledger in view.tail}
         hidden = (ledger_id for ledger_id in view.record.tail if ledger_id not in shown)
@@ -152,10 +152,10 @@ class LogHandle(BoundToProcess):
         return table.select([*found.schema.names, OFFSET_COLUMN])
 
     def follow(self, start: int | None = None, timeout: float | None = None) -> Iterator[LogEntry]:
-        """The entries from ``start`` on, and those that come later, across rolls and takeovers.
+        """Yield the entries from ``start`` on and all later entries, across rolls and takeovers.
 
-        It ends when the log is sealed and all entries were given, or after ``timeout`` seconds
-        without an entry. None waits for ever.
+        The iterator ends when the log is sealed and all entries were given, or after ``timeout``
+        seconds without an entry. None waits for ever.
 
         Raises:
             NoSuchEntryError: the next entry was truncated, or the log was overwritten, meanwhile.
@@ -196,8 +196,7 @@ class LogHandle(BoundToProcess):
         return True
 
     def cursor(self, name: str, start: int | None = None) -> Cursor:
-        """The cursor ``name``. If there is none, it is made at ``start`` (None: the log's first
-        offset).
+        """Return the cursor ``name``, made at ``start`` (None: the log's first offset) if missing.
 
         Raises:
             NoSuchEntryError: ``start`` is not in the log.
@@ -241,23 +240,22 @@ class LogHandle(BoundToProcess):
         return LogWriter(self._cluster, self.name, self._password, policy, settings=settings)
 
     def resolve_outcome(self, undecided: Undecided) -> range:
-        """Find out which of a fenced writer's entries are in the log, or were before they were
-        deleted.
+        """Find out which of a fenced writer's entries are in the log.
 
-        This recovers the writer's ledger (RB-35). The ledger of an unbounded log is OPEN after
-        that.
+        Entries that were in the log and deleted since also count. The call recovers the writer's
+        ledger (RB-35). The ledger of an unbounded log is OPEN afterwards.
 
         Args:
-            undecided: what ``writer.undecided`` gave.
+            undecided: the value of ``writer.undecided``.
 
         Returns:
-            The offsets of these entries. The other entries will never be in the log.
+            The offsets of the entries in the log. The other entries will never be in the log.
 
         Raises:
             NoSuchLedgerError, NoSuchEntryError: the entries were deleted; the outcome is unknown
                 for good.
-            NotEnoughBookiesError: it cannot be decided yet. The message names the bookies that
-                could tell.
+            NotEnoughBookiesError: the outcome is not known yet. The message names the bookies that
+                could decide it.
         """
         return resolve(self._cluster, undecided, self._password)
 
@@ -278,16 +276,15 @@ class LogHandle(BoundToProcess):
     def keep(self, *, max_bytes: int | None = None, max_seconds: float | None = None) -> None:
         """Set how much the log keeps. None, and values that are too large, keep for ever.
 
-        Each DataFrame append, and each writer that rolls, then deletes older ledgers, but nothing
-        that a cursor has yet to read. ``retain`` deletes them now. An unbounded log loses fragments
-        instead.
+        Each DataFrame append, and each writer that rolls, then deletes older ledgers, except
+        entries that a cursor has yet to read. ``retain`` deletes immediately. An unbounded log
+        loses fragments instead.
 
         Args:
             max_bytes: delete the oldest ledger while the others have at least this many bytes.
             max_seconds: delete a ledger this long after it was closed, or a fragment this long
-                after the next one was begun. This compares the clocks of two hosts: of the one that
-                closed, and of the one that deletes. Entries go earlier or later by their
-                difference.
+                after the next one was begun. The clocks of two hosts are compared: the closing and
+                the deleting host. Entries go earlier or later by the difference of the clocks.
 
         Raises:
             InvalidRequestError: a value is negative, or no number.

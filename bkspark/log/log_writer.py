@@ -1,9 +1,8 @@
-"""The log writer: the one client that appends to a log, ledger after ledger, without Spark.
+"""The log writer: the only client that appends to a log, ledger after ledger, without Spark.
 
 A roll follows BookKeeper's protocol: create the next ledger, put it on the list, then close the old
-ledger. Entries that are added during the close wait for it. So the new ledger has no acknowledged
-entry before the end of the old one is fixed, and none at all if it cannot be fixed: a log has no
-holes.
+ledger. Entries appended during the close wait for it. So the new ledger has no acknowledged entry
+before the end of the old ledger is fixed, and none if the close fails: a log has no holes.
 """
 
 import threading
@@ -34,19 +33,20 @@ from bkspark.log.rolling import Add, RollPolicy, Segment, Waiting
 from bkspark.log.undecided import Undecided, with_outcome
 
 WAITING_BYTES_MAX = 64 * 2**20
-"""What waits while a ledger closes; whoever adds more waits too."""
+"""Most bytes that wait while a ledger closes; further appends block."""
 
 
 class LogWriter(ClosedAtEnd):
-    """Adds entries to one log; made by ``LogHandle.writer``, which fences the writer before.
+    """Appends entries to one log; made by ``LogHandle.writer``, which fences the previous writer.
 
     A ``with`` block closes the log's last ledger at its end. The open ledger of an unbounded log
-    stays OPEN, for the next writer. If the block ends by an exception, it only releases resources,
-    and the next client that opens the log recovers the ledger.
+    stays OPEN, for the next writer. If an exception ends the block, it only releases resources, and
+    the next client that opens the log recovers the ledger.
 
     Raises:
-        NoSuchLedgerError, LedgerClosedError: there is no such log, or it is sealed.
-        NotEnoughBookiesError: the last ledger cannot be recovered yet. The message says why.
+        NoSuchLedgerError, LedgerClosedError: there is no such log, or the log is sealed.
+        NotEnoughBookiesError: the last ledger cannot be recovered yet; the message gives the
+            reason.
         UnauthorizedError: the password is missing or wrong. No writer was fenced.
     """
 
@@ -84,7 +84,7 @@ class LogWriter(ClosedAtEnd):
 
     @property
     def ledger_id(self) -> int:
-        """The ledger that entries are added to now."""
+        """Id of the ledger that takes new entries."""
         return self._segment.ledger_id
 
     @property
@@ -95,7 +95,7 @@ class LogWriter(ClosedAtEnd):
 
     @property
     def faults(self) -> dict[str, str]:
-        """Bookies that this writer stopped using, each with the reason in one line."""
+        """Bookies that the writer stopped using, each with the reason in one line."""
         return {**self._segment.faults_before, **self._segment.handle.faults}
 
     @property
@@ -112,24 +112,23 @@ class LogWriter(ClosedAtEnd):
     # --- adding --------------------------------------------------------------------------------
 
     def append(self, value: bytes) -> int:
-        """Add one entry, and return its offset when the entry is durable on an ack quorum.
+        """Append one entry; return its offset when the entry is durable on an ack quorum.
 
         Raises:
-            LedgerFencedError: another writer has opened the log. The message says which offsets are
-                undecided, or that nothing was sent.
+            LedgerFencedError: another writer has opened the log. The message names undecided
+                offsets, or says that nothing was sent.
             NotEnoughBookiesError: too few bookies. The message says the same.
             LedgerClosedError: the writer has ended. The entry was not sent.
-            OutcomeUnknownError: there was no answer in time. The message says which offsets are
-                undecided.
+            OutcomeUnknownError: there was no answer in time. The message names undecided offsets.
         """
         return self._wait_for(self.append_async(value))
 
     def append_async(self, value: bytes) -> "Future[int]":
-        """Add one entry. The future completes with the entry's offset, in the order of offsets."""
+        """Append one entry. The future gets the offset; futures complete in offset order."""
         return self._add([value], rolling.size_of([value]))
 
     def append_many(self, entries: Entries, *, may_split: bool = False) -> tuple[int, int]:
-        """Add all of ``entries`` as one atomic group; returns its first and last offset.
+        """Append all of ``entries`` as one atomic group; return its first and last offset.
 
         Args:
             may_split: as for ``WriteHandle.append_many``.
@@ -144,13 +143,13 @@ class LogWriter(ClosedAtEnd):
         return self._add(entries, rolling.size_of(entries))
 
     def force(self) -> None:
-        """Return when everything that was added so far is acknowledged. Raise if it cannot be."""
+        """Wait until all appended entries are acknowledged; raise if that is impossible."""
         self.require_own_process()
         with self._rolling:
             self._segment.handle.force()
 
     def _wait_for(self, future: "Future[int]") -> int:
-        """The offset; what waits for a ledger to close has the time for that as well."""
+        """Wait for the offset; an add that waits for a ledger to close gets more time."""
         seconds = self._wait_seconds_max * (1 if self._waiting is None else rolling.CLOSING_WAITS)
         try:
             return self._segment.handle.result_within(future, seconds)
@@ -161,18 +160,18 @@ class LogWriter(ClosedAtEnd):
 
     def _add(self, entries: Entries, byte_count: int) -> "Future[int]":
         future: Future[int] = Future()
-        future.set_running_or_notify_cancel()  # what was submitted cannot be taken back
+        future.set_running_or_notify_cancel()  # a submitted add cannot be cancelled
         add = Add(entries, future, byte_count)
         self.require_own_process()
         self._require_usable()
-        # Without the lock: room is made behind callbacks, and a roll ends behind them.
+        # Without the lock: callbacks run before room is made and before a roll ends.
         if not self._callbacks.is_here:
             self._segment.handle.wait_for_room()
             self._wait_for_roll()
         with self._lock:
             self._wait_for_room()
             self._require_usable()
-            if self._segment.filling.reached():  # while a roll had not ended
+            if self._segment.filling.reached():  # while a roll was still running
                 self._roll_if_due()
             if self._waiting is not None:
                 self._waiting.add(add)
@@ -183,7 +182,7 @@ class LogWriter(ClosedAtEnd):
         return future
 
     def _wait_for_room(self) -> None:
-        """Wait while too much waits for a ledger to close; not in a callback: that closes it."""
+        """Block while too many bytes wait for a ledger to close; callbacks never block here."""
         if self._callbacks.is_here or self._lock.wait_for(
             lambda: self._waiting_bytes < WAITING_BYTES_MAX, self._wait_seconds_max
         ):
@@ -195,7 +194,7 @@ class LogWriter(ClosedAtEnd):
         )
 
     def _wait_for_roll(self) -> None:
-        """Wait for a roll under way if as much again was added: ledgers are at most twice full."""
+        """Wait for a running roll if a limit is reached again: ledgers are at most twice full."""
         roll = self._roll_task
         if roll is not None and self._segment.filling.reached():
             roll.join(self._wait_seconds_max)
@@ -208,7 +207,7 @@ class LogWriter(ClosedAtEnd):
     def _send_late(self, add: Add) -> None:
         try:
             self._send(add)
-        except InvalidRequestError as error:  # only this one is wrong
+        except InvalidRequestError as error:  # only this add is wrong
             self._callbacks.complete(add.future, error)
 
     def _complete(self, future: "Future[int]", done: "Future[int]", first_offset: int) -> None:
@@ -234,19 +233,20 @@ class LogWriter(ClosedAtEnd):
     # --- rolling -------------------------------------------------------------------------------
 
     def roll(self) -> None:
-        """Begin a new ledger. Entries that are added meanwhile go into the old or the new ledger.
+        """Begin a new ledger. Entries added during the roll go into the old or the new ledger.
 
-        In an unbounded log, begin a new fragment of its ledger, on bookies that are chosen anew
+        In an unbounded log, begin a new fragment of its ledger, on newly chosen bookies
         (``continuing``, rules 3 to 5).
 
         Raises:
             LedgerFencedError: another writer has opened the log.
-            NotEnoughBookiesError: no new ledger can be made. The writer continues in the old one.
+            NotEnoughBookiesError: no new ledger can be made. The writer continues in the old
+                ledger.
         """
         self._roll("this was asked for")
 
     def _roll(self, reason: str, due: rolling.Filling | None = None) -> None:
-        """For nothing if it was ``due``, and another roll came first."""
+        """Roll; do nothing if the roll was ``due`` and another roll came first."""
         self.require_own_process()
         with self._rolling:
             with self._lock:
@@ -266,7 +266,7 @@ class LogWriter(ClosedAtEnd):
             self._list_closed(old)
 
     def _switch(self, old: Segment, following: CreatedLedger) -> None:
-        """Close ``old``, while what is added waits, then send that to ``following``."""
+        """Close ``old`` while new adds wait, then send the waiting adds to ``following``."""
         with self._lock:
             self._waiting = Waiting()
         try:
@@ -280,12 +280,12 @@ class LogWriter(ClosedAtEnd):
         except BookKeeperError as error:
             self._end(error)
             raise self._with_outcome(error) from error
-        except BaseException as error:  # whatever it is, nobody waits for ever
+        except BaseException as error:  # complete the waiting adds after any error
             self._end(OutcomeUnknownError(f"log {self.log_name}: {error!r}"))
             raise
 
     def _send_waiting(self) -> None:
-        """In order; from the first that cannot be sent on, all are left to ``_end``."""
+        """Send in order; if an add cannot be sent, leave the rest to ``_end``."""
         left = self._no_longer_waiting()
         try:
             while left:
@@ -306,7 +306,7 @@ class LogWriter(ClosedAtEnd):
         return 0 if self._waiting is None else self._waiting.byte_count
 
     def _list_closed(self, segment: Segment) -> None:
-        """Left to the next roll or opener if it fails."""
+        """List the ledger as closed; after a failure the next roll or the next opener does."""
         try:
             self._tail.list_closed(segment.ledger_id)
         except BookKeeperError as error:
@@ -323,7 +323,7 @@ class LogWriter(ClosedAtEnd):
             self._roll_task = environment.start(lambda: self._roll_in_background(reason, due), name)
 
     def _look_for_bookies(self) -> bool:
-        """Move on if bookies are back; whether to look again. The watch calls it."""
+        """Roll if bookies are back; return whether to check again. Called by the watch."""
         with self._lock:
             if is_short := not (self._is_closed or self._error) and self._segment.is_short:
                 self._roll_if_due()
@@ -339,15 +339,15 @@ class LogWriter(ClosedAtEnd):
     # --- the end -------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Wait until all entries are acknowledged, then close the last ledger.
+        """Wait until all entries are acknowledged, then close the last ledger. The log can be opened again.
 
-        The ledger of an unbounded log stays OPEN, and readers learn its end. It is closed if its
-        entries have too few copies. The log can be opened again.
+        The ledger of an unbounded log stays OPEN, and readers learn its end; it is closed if its
+        entries have too few copies.
 
         Raises:
-            LedgerFencedError: another writer has opened the log. The message says which offsets are
-                undecided.
-            BookKeeperError: what ended the writer. The ledger stays open for recovery.
+            LedgerFencedError: another writer has opened the log. The message names undecided
+                offsets.
+            BookKeeperError: the error that ended the writer. The ledger stays open for recovery.
         """
         self.require_own_process()
         with self._rolling:
@@ -367,7 +367,7 @@ class LogWriter(ClosedAtEnd):
     def release(self) -> None:
         """Wait until all entries are acknowledged, without closing the ledger.
 
-        The next client that opens the log recovers it.
+        The next client that opens the log recovers the ledger.
         """
         self.require_own_process()
         with self._rolling:
@@ -377,11 +377,11 @@ class LogWriter(ClosedAtEnd):
 
     @property
     def _is_unbounded(self) -> bool:
-        """Whether others go on in its ledger; those of another log have one writer."""
+        """Whether later writers may continue the ledger; other ledgers have one writer."""
         return self._segment.handle.metadata.goes_on
 
     def _stop_taking(self) -> bool:
-        """Whether there is something to end."""
+        """Refuse further adds; return False if the writer was closed before."""
         with self._lock:
             was_closed, self._is_closed = self._is_closed, True
         self._tail.watch.stop()

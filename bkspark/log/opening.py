@@ -1,16 +1,17 @@
-"""Opening a log for writing: the steps of BookKeeper's protocol, in its order.
+"""Open a log for writing: the steps of BookKeeper's protocol, in its order.
 
 1. Read the list of ledgers.
 2. Fence and recover the last two of them, which are the tail.
 3. Create a new ledger.
 4. Put it on the list, by compare-and-set.
 
-Only then may it be written to. A lost compare-and-set means from the first step on again (RB-20b,
-H42); the ledger that was made is not on any list then, so it is taken again for the next try, or
-dropped and deleted if there is none: no orphan is left.
+The writer may append only afterwards. After a lost compare-and-set, all steps begin again (RB-20b,
+H42). The created ledger is then on no list: the next try uses it, or if there is no next try, the
+ledger is dropped and deleted, so that no orphan is left.
 
-The ledger at the end of an unbounded log is not closed by who writes next: he goes on in it, where
-it can be gone on with (``continuing``), and whoever is first of several makes it for all.
+The next writer does not close the ledger at the end of an unbounded log, but continues it if
+possible (``continuing``). If the log has no such ledger, the first of several writers makes the
+ledger for all of them.
 """
 
 import logging
@@ -56,23 +57,22 @@ def open_tail(
     merges_schema: bool = False,
     is_strict: bool = False,
 ) -> OpenTail:
-    """Become the one writer of the log, whoever it was before.
+    """Become the only writer of the log; fence the previous writer.
 
     Args:
-        adopted: an OPEN ledger of the log that is on no list, with the caller's token, in place of
-            a new one.
-        run: the run of a streaming query that will write, registered in the same step; an older
-            one is refused before it fences anybody.
-        schema: of the rows to come in entry logs, None for the log's own, inline.
+        adopted: use this OPEN ledger, which is on no list and has the caller's token, not a new
+            one.
+        run: the run of the streaming query that will write, registered by the compare-and-set; an
+            older run is refused before the fence.
+        schema: schema of the coming rows in entry logs; None for inline rows with the log's schema.
         merges_schema: whether the log takes the new columns of ``schema``.
-        is_strict: whether no smaller ledger may be made, also if the log is not strict.
+        is_strict: whether a smaller ledger is forbidden, even if the log is not strict.
 
     Raises:
         NoSuchLedgerError: there is no such log.
-        LedgerClosedError: it is sealed.
-        LedgerFencedError: a newer run of the query has taken over, or somebody has closed
-            ``adopted``.
-        NotEnoughBookiesError: the tail cannot be recovered, or there is no place for a ledger.
+        LedgerClosedError: the log is sealed.
+        LedgerFencedError: a newer run took over, or another client closed ``adopted``.
+        NotEnoughBookiesError: the tail cannot be recovered, or too few bookies for a ledger.
         InvalidRequestError: ``schema`` does not fit.
         UnauthorizedError: the password is missing or wrong; nothing was fenced.
     """
@@ -99,7 +99,7 @@ def open_tail(
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """What is to be written: see ``open_tail``."""
+    """The rows to be written: see ``open_tail``."""
 
     schema: bytes | None
     merges_schema: bool
@@ -107,7 +107,7 @@ class _Rows:
 
 
 class _Opening:
-    """The steps, once for each try; what was made in one is there for the next."""
+    """The steps of one try; the ledger created in a try is kept for the next try."""
 
     def __init__(
         self,
@@ -129,17 +129,17 @@ class _Opening:
         self._made_for = 0
 
     def attempt(self) -> OpenTail | None:
-        """All steps; None if somebody else changed the list meanwhile, or that is unknown."""
+        """Run all steps; None if another client changed the list or the outcome is unknown."""
         seen = self._cluster.log(self._name)
         log = self._checked(seen.value)
         self._look_at_own(log)
         if (tail := self._to_continue(log)) is not None:
             return self._continued(seen, tail)
-        if self._mine in log.tail:  # the last try has done it, and its answer was lost (RB-27)
+        if self._mine in log.tail:  # the last try succeeded, and its answer was lost (RB-27)
             return self._opened(seen)
         try:
             closed = with_closed_tail(self._cluster, log, self._password)
-        except NoSuchLedgerError:  # whoever closed it meanwhile has found it empty
+        except NoSuchLedgerError:  # another client closed it meanwhile and found it empty
             if self._cluster.logs.is_current(self._name, seen):
                 raise
             return None
@@ -154,7 +154,7 @@ class _Opening:
         return self._opened(joined)
 
     def _to_continue(self, log: LogRecord) -> LedgerMetadata | None:
-        """The tail, if it is somebody's whom the caller comes behind in the same ledger."""
+        """Return the tail if the caller continues another writer's ledger."""
         is_any = self._run is None and self._adopted is None and self._rows.schema is None
         is_alone = self._continues and is_any and self._mine not in log.tail
         return going_on(self._cluster, log) if log.is_unbounded and is_alone else None
@@ -167,16 +167,16 @@ class _Opening:
         except NotEnoughBookiesError:
             if not may_be_smaller(seen.value):
                 raise
-            self._continues = False  # the next try closes it and makes a smaller one
+            self._continues = False  # the next try closes it and makes a smaller ledger
             return None
 
     def give_up(self) -> None:
-        """Drop the ledger made here, unless it is on the list after all, and delete it."""
+        """Drop and delete the ledger made here, unless it is on the list after all."""
         if self._own is not None:
             drop_unlisted(self._cluster, self._name, self._own)
 
     def _checked(self, log: LogRecord) -> LogRecord:
-        """``log``, with the run registered: everything that can be refused, before any fence."""
+        """Check all that can refuse the writer, before any fence; return ``log`` with the run."""
         if log.is_sealed:
             raise LedgerClosedError(
                 f"log {self._name} is sealed", hint="it only can be read; write to another log"
@@ -200,13 +200,14 @@ class _Opening:
         return OpenTail(self._ledger(log.value), log, begun)
 
     def _look_at_own(self, log: LogRecord) -> None:
-        """Keep the ledger of the last try only if it still is as it was made (RB-20b, RB-27).
+        """Keep the ledger of the last try only if the ledger is unchanged (RB-20b, RB-27).
 
-        And only for the same generation: a log that was overwritten, or deleted and made anew, may
-        have other settings.
+        The log must also have the same generation: a log that was overwritten, or deleted and made
+        anew, may have other settings.
 
-        Its compare-and-set may have won without an answer. Then others may have taken the ledger
-        over, dropped it as an empty one, and deleted it: the list shows nothing of it any more.
+        The last compare-and-set may have succeeded although its answer was lost. Then other clients
+        may have taken the ledger over, dropped it because it was empty, and deleted it, and the
+        list shows no trace of the ledger.
         """
         if self._own is not None:
             own = self._own.seen.value
@@ -217,7 +218,7 @@ class _Opening:
                 self._own = None
 
     def _ledger(self, log: LogRecord) -> Versioned[LedgerMetadata]:
-        """The ledger to put on the list; read after the list was."""
+        """Return the ledger to put on the list; the caller has read the list before."""
         if self._adopted is not None:
             return self._still_there(self._adopted)
         if self._own is None:
@@ -253,11 +254,11 @@ def create_log_ledger(
     goes_on: bool = False,
     is_strict: bool = False,
 ) -> CreatedLedger:
-    """A new OPEN ledger with the log's settings, which is on no list yet; the caller writes it.
+    """Create an OPEN ledger with the log's settings, on no list yet; the caller is its writer.
 
     Args:
-        goes_on: whether others may go on in it in later terms.
-        is_strict: whether it must not be smaller, also if the log is not strict.
+        goes_on: whether later writers may continue the ledger in later terms.
+        is_strict: whether a smaller ledger is forbidden, even if the log is not strict.
     """
     return create_ledger(
         cluster,
@@ -275,7 +276,7 @@ def create_log_ledger(
 def next_ledger(
     cluster: Cluster, log: LogRecord, password: Password, left: CreatedLedger | None
 ) -> CreatedLedger:
-    """A new ledger for a roll; or what one that came to nothing has ``left``, if it may join."""
+    """Return a ledger for a roll: ``left`` of a failed roll if it may join, else a new ledger."""
     if left is not None:
         ledger_id = left.seen.value.ledger_id
         is_as_made = cluster.ledgers.is_current(str(ledger_id), left.seen)
@@ -286,11 +287,11 @@ def next_ledger(
 
 
 def drop_unlisted(cluster: Cluster, log_name: str, created: CreatedLedger) -> None:
-    """See to it that a ledger never joins the log, and delete it; not if it is on the list.
+    """Bar a ledger from the log and delete it, unless the ledger is on the list.
 
-    For a ledger whose compare-and-set was lost, or had no known outcome. It is noted as one to be
-    deleted, and forgotten once it is. Errors are left to whoever truncates the log next, or
-    collects garbage: the caller is on its way out with one already.
+    For a ledger whose compare-and-set was lost, or had no known outcome. The log's record notes the
+    ledger as to be deleted, until it is deleted. Errors are ignored, because the caller already has
+    an error to raise: the next truncation or garbage collection does the rest.
     """
     ledger, ledger_id = created.seen, created.seen.value.ledger_id
     created.begun.close()
@@ -304,7 +305,7 @@ def drop_unlisted(cluster: Cluster, log_name: str, created: CreatedLedger) -> No
 def _without(
     record: LogRecord | None, log_name: str, ledger: Versioned[LedgerMetadata]
 ) -> LogRecord:
-    """The log without the ledger, to be deleted; who has dropped it before sees to that already."""
+    """Return the log without the ledger, and note the ledger for deletion."""
     log = LogRecord.of(record, log_name, ledger.value.quorum)
     ledger_id = ledger.value.ledger_id
     if log.without(ledger_id) is log:

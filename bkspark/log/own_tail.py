@@ -1,6 +1,6 @@
-"""A log's tail as its one writer changes it: a ledger is put behind the last, one is listed closed.
+"""A log's tail as its only writer changes it: list the next ledger, list a closed ledger.
 
-A log that has another writer by now is not changed any more: whoever opened it has taken the tail.
+After another writer has opened the log, the tail is that writer's, and nothing is changed here.
 """
 
 from collections.abc import Callable, Collection
@@ -34,11 +34,11 @@ from bkspark.protocol.log.record import LogRecord
 
 
 class OwnTail:
-    """What the writer of a log says of its ledgers in the log's record.
+    """Changes the log's record for the writer of the log.
 
     Args:
-        policy, settings: how its ledgers are cut, and how they are written.
-        look: what the writer does from time to time while it is short of bookies (``IdleWatch``).
+        policy, settings: when to roll, and how to write.
+        look: called repeatedly while the writer is short of bookies (``IdleWatch``).
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class OwnTail:
         standing: Standing = FIRST,
         unjoined: Collection[str] = (),
     ) -> Segment:
-        """A ledger of the tail, open to be written to."""
+        """Open a ledger of the tail for writing."""
         digester = make_digester(seen.value.settings.digest, self._password)
         handle = WriteHandle(
             self._cluster,
@@ -85,16 +85,19 @@ class OwnTail:
         return segment
 
     def begin_fragment(self, segment: Segment, reason: str, seconds: float) -> bool:
-        """Begin a fragment, unless the log has to go on in another ledger.
+        """Begin a fragment, unless the log has to move to another ledger.
 
-        Nothing is put on the log's list, and nothing closed.
+        The log's list stays the same, and no ledger is closed.
 
         Args:
-            reason: of the roll.
-            seconds: how long to wait for it.
+            reason: reason of the roll.
+            seconds: time limit.
+
+        Returns:
+            Whether a fragment was begun.
 
         Raises:
-            NotEnoughBookiesError: there is none, and no other ledger can be made.
+            NotEnoughBookiesError: too few bookies for a fragment, and no other ledger can be made.
             OutcomeUnknownError: there was no answer in time.
         """
         ledger, begun = segment.handle.metadata, environment.inbox()
@@ -119,7 +122,7 @@ class OwnTail:
         return True
 
     def _needs_smaller(self, ledger: LedgerMetadata) -> bool:
-        """Whether too few bookies are left for a fragment of ``ledger``, but not for a ledger."""
+        """Whether the bookies suffice for a smaller ledger, but for no fragment of ``ledger``."""
         size, log = ledger.quorum.ensemble_size, self._cluster.log(self.log_name).value
         count = len(self._cluster.candidates(enough=size, needed=size))
         return log.quorum.ack_quorum_size <= count < size and may_be_smaller(log)
@@ -127,18 +130,18 @@ class OwnTail:
     def _is_left(self, segment: Segment) -> bool:
         """Whether a roll leaves the ledger because a bookie has failed its writer.
 
-        A writer never asks a bookie that failed it again, and what it wrote without that bookie has
-        fewer copies until the ledger is closed. So it goes on in another ledger, on any bookies,
-        once there are enough of them.
+        A writer never uses a failed bookie again. Entries written without the bookie have fewer
+        copies until the ledger is closed. So the writer moves to another ledger, on any bookies,
+        once there are enough bookies.
         """
         return bool(segment.handle.faults) and self.may_move(segment)
 
     def may_move(self, segment: Segment) -> bool:
-        """Whether there are bookies enough for another ledger of the size that is wanted.
+        """Whether there are enough bookies for another ledger of the wanted size.
 
-        Not from one that guarantees its write quorum while a bookie is missing in it: it is not
-        closed before it has all copies. Where others have replaced the bookies that failed, all
-        copies are made, as at each roll of such a ledger.
+        False if the ledger guarantees its write quorum and a bookie is missing: such a ledger is
+        not closed before it has all copies. After other bookies have replaced the failed ones, each
+        roll makes all copies.
         """
         if not segment.handle.may_be_sealed:
             return False
@@ -146,13 +149,13 @@ class OwnTail:
         return len(self._cluster.candidates(enough=size, needed=size)) >= size
 
     def make_next(self) -> CreatedLedger:
-        """A ledger to go on in."""
+        """Return the ledger for the next roll."""
         log = self._cluster.log(self.log_name).value
         self._next = following = next_ledger(self._cluster, log, self._password, self._next)
         return following
 
     def list_next(self, own: LedgerMetadata) -> None:
-        """Put the next ledger behind ``own``, the last one until now.
+        """Put the next ledger on the list after ``own``, the last ledger until now.
 
         Raises:
             LedgerFencedError: another writer has opened the log.
@@ -163,18 +166,18 @@ class OwnTail:
         self._next = None
 
     def drop_next(self) -> None:
-        """Delete a ledger made for a roll that failed; if it is listed, the next opener does."""
+        """Delete the ledger of a failed roll; leave it to the next opener if it is listed."""
         if self._next is not None:
             drop_unlisted(self._cluster, self.log_name, self._next)
             self._next = None
 
     def list_closed(self, ledger_id: int) -> None:
-        """Give a closed ledger its fixed place, unless somebody has."""
+        """Give a closed ledger its fixed place, unless it has one."""
         listed = self._cluster.logs.update(self.log_name, partial(self._listed_closed, ledger_id))
         retain_after_roll(self._cluster, listed.value)
 
     def _retain(self) -> None:
-        """Let go of what the log is to keep no longer, behind a new fragment; never fails."""
+        """Apply the log's retention after a new fragment; ignore errors."""
         with suppress(BookKeeperError):
             retain_after_roll(self._cluster, self._cluster.log(self.log_name).value)
 
@@ -187,12 +190,12 @@ class OwnTail:
                 f"log {self.log_name} was opened by another writer, overwritten or deleted",
                 hint="open it again to go on, if you are still the one who should write",
             )
-        if mine.goes_on:  # another writer may go on in it, and then the list stays as it was
+        if mine.goes_on:  # another writer may continue it without a change of the list
             newest = self._cluster.ledger(own).value
             if newest.term > mine.term:
                 raise newest.fenced(mine.term)
         log = self._closed_before(record, own)
-        # Read behind the log: it may have been dropped, collected and forgotten since.
+        # Read after the log: the ledger may have been dropped, collected and forgotten since.
         following = self._cluster.ledger(made.ledger_id).value
         after = log.with_tail(following, own=own)
         return after if after == record else after.stamped(environment.now_ms())
@@ -206,6 +209,6 @@ class OwnTail:
         return log.stamped(environment.now_ms())
 
     def _closed_before(self, log: LogRecord, ledger_id: int) -> LogRecord:
-        """``log`` with what an earlier roll had closed and could not list so."""
+        """Return ``log`` with the ledgers listed as closed that an earlier roll could not list."""
         before = log.tail[: log.tail.index(ledger_id)]
         return log.with_closed(*(self._cluster.ledger(one).value for one in before))

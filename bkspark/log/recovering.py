@@ -1,17 +1,18 @@
-"""Recovering one ledger, whatever kind of log it belongs to.
+"""Recover one ledger of any kind of log.
 
-Rule 1. A recovery closes a ledger for good, but not the one that an unbounded log goes on in: that
-is fenced and recovered as any other, nothing that was acknowledged is lost, and it is OPEN again
-then, in the next term, for whoever writes to the log next. Nobody writes to it until then.
+Rule 1. A recovery closes a ledger for good, except the active tail of an unbounded log. That ledger
+is fenced and recovered like others, and no acknowledged entry is lost, but afterwards it is OPEN
+again, in the next term, for the log's next writer. Until then it has no writer.
 
-Rule 2. Who asks for it has that one closed too (*sealed*): its copies can be repaired and moved
-then, and whoever writes to the log next makes it another one behind it.
+Rule 2. The operator may ask to close the active tail too (*sealed*). Its copies can then be
+repaired and moved, and the log's next writer adds a new ledger.
 
-Rule 3. So is one of which entries are given up on the operator's word: its last record may be among
-them, without which no writer can go on, and none of those can be asked for the word.
+Rule 3. The active tail is also closed if the operator accepts the loss of entries: its last record
+may be lost, and without that record no writer can continue the ledger. No writer can ask the
+operator to accept a loss.
 
-Rule 4. Whether a ledger is the open end of an unbounded log is for the log's record to say. Where
-that cannot be read nothing is done.
+Rule 4. The log's record decides whether a ledger is the open end of an unbounded log. If the record
+cannot be read, nothing is done.
 """
 
 from collections.abc import Callable
@@ -38,13 +39,13 @@ def recover_ledger(
     tell: Callable[[str], None] | None = None,
     accepts_loss: Consent = never,
 ) -> RecoveryReport:
-    """Fence the ledger's writer, and close it at the last entry that may have been acknowledged.
+    """Fence the ledger's writer; close the ledger at the last possibly acknowledged entry.
 
-    The open end of an unbounded log is OPEN again behind that entry (``report.is_open``), unless
-    something is given up.
+    The open end of an unbounded log is OPEN again after that entry (``report.is_open``), unless
+    entries are given up.
 
     Args:
-        seals: whether that one is closed too.
+        seals: whether the open end of an unbounded log is closed too.
         run, tell, accepts_loss: see ``recover``.
 
     Raises:
@@ -57,7 +58,7 @@ def recover_ledger(
             taken = take_over(
                 cluster, ledger_id, password, run=run, tell=tell, accepts_loss=accepts
             )
-        except LedgerClosedError:  # somebody has sealed it meanwhile: it says where it ends
+        except LedgerClosedError:  # sealed meanwhile: its record has the end
             pass
         else:
             taken.begun.close()
@@ -72,7 +73,7 @@ def recover_ledger(
 
 
 def _asked_once(accepts_loss: Consent) -> Consent:
-    """The same, which asks nobody a second time about what was accepted."""
+    """Wrap ``accepts_loss`` so that an accepted loss is not asked about again."""
     accepted: set[str] = set()
 
     def accepts(loss: str) -> bool:
@@ -84,7 +85,7 @@ def _asked_once(accepts_loss: Consent) -> Consent:
 
 
 def is_gone_on_with(cluster: Cluster, ledger: LedgerMetadata) -> bool:
-    """Whether whoever writes to its log next goes on in this ledger.
+    """Whether the log's next writer continues this ledger.
 
     Raises:
         BookKeeperError: the log's record cannot be read.

@@ -1,4 +1,4 @@
-"""What a log writer tells the log of its rolls."""
+"""Log messages about the rolls of a log writer."""
 
 import logging
 
@@ -9,7 +9,7 @@ logger = logging.getLogger(__name__)
 
 
 def rolled(log_name: str, old: int, new: int, end_offset: int, reason: str) -> None:
-    """Log that ledger ``new`` follows ``old``; ``end_offset`` is where entries are added by now."""
+    """Log that ledger ``new`` follows ``old``; ``end_offset`` is the log's end now."""
     tell(
         logger,
         "log %s: rolled from ledger %d to %d at offset %d: %s",
@@ -19,12 +19,12 @@ def rolled(log_name: str, old: int, new: int, end_offset: int, reason: str) -> N
 
 
 def fragment_begun(log_name: str, ledger_id: int, offset: int, reason: str) -> None:
-    """Log that an unbounded log goes on in a new fragment of its ledger."""
+    """Log that an unbounded log continues in a new fragment of its ledger."""
     line = "log %s: ledger %d has a new fragment from offset %d on: %s"
     tell(logger, line, log_name, ledger_id, offset, reason, ledger_id=ledger_id)
 
 
 def failed(log_name: str, error: BookKeeperError) -> BookKeeperError:
-    """``error``, which is logged: the ledger before goes on, or the next roll lists it closed."""
+    """Log ``error`` and return it. The log continues; the next roll repeats what failed."""
     logger.warning("log %s: a roll failed: %s", log_name, error.args[0])
     return error

@@ -1,4 +1,4 @@
-"""When a log writer closes its ledger and goes on in a new one."""
+"""When a log writer closes its ledger and continues in a new ledger."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -14,21 +14,21 @@ from bkspark.ledger.handles.group_bounds import Entries
 from bkspark.ledger.handles.write_handle import WriteHandle
 
 CLOSING_WAITS = 3
-"""For the entries of the ledger before, for its closing, and for one's own."""
+"""Waits of an add during a roll: the old ledger's entries, its closing, the add itself."""
 
 LOOK_SECONDS = 10.0
-"""A writer with too few bookies looks so often whether there are enough again."""
+"""Seconds between two checks whether there are enough bookies again."""
 
 SHORT = "bookies are back"
-"""Why a ledger is rolled whose entries get fewer copies."""
+"""Why a ledger whose entries get fewer copies is rolled."""
 
 ADD_BYTES = 100
-"""What an add weighs by itself."""
+"""Overhead of one add, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """Entries on their way; ``future`` gets the offset of the last one."""
+    """Entries to be sent; ``future`` gets the offset of the last entry."""
 
     entries: Entries
     future: "Future[int]"
@@ -36,23 +36,21 @@ class Add:
 
     @property
     def weight(self) -> int:
-        """What it takes while it waits, in bytes."""
+        """Bytes that the add occupies while it waits."""
         return self.byte_count + ADD_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class RollPolicy:
-    """Limits of one ledger; None for no limit. Nothing depends on them but how ledgers are cut.
+    """Limits of one ledger, or of one fragment of an unbounded log; None for no limit.
 
-    Of an unbounded log they are limits of a fragment.
-
-    A ledger that has reached one is added to while the next is made, but not beyond as much again:
-    then whoever adds waits.
+    The limits only decide where ledgers are cut. A ledger that has reached a limit takes entries
+    while the next ledger is made, but at most as much again; further appends block.
 
     Attributes:
-        max_bytes, max_entries: added to the ledger.
-        max_seconds: since the writer began it; looked at when something is added.
-        max_records: so that journals, which a reader goes through, stay short.
+        max_bytes, max_entries: most bytes and entries added to the ledger.
+        max_seconds: most seconds since the writer began the ledger; checked at each add.
+        max_records: most records; keeps the journals, which readers scan, short.
 
     Raises:
         InvalidRequestError: a limit is no number, or not above 0.
@@ -74,7 +72,7 @@ NEVER = RollPolicy()
 
 @dataclass(slots=True)
 class Filling:
-    """How full a ledger is, as far as its policy asks."""
+    """The fill level of a ledger, compared with its policy."""
 
     policy: RollPolicy
     byte_count: int = 0
@@ -87,17 +85,17 @@ class Filling:
         self.byte_count += add.byte_count
 
     def anew(self) -> "Filling":
-        """Empty, and begun now."""
+        """Return an empty filling that begins now."""
         return Filling(self.policy)
 
     def why_full(self) -> str:
-        """Why it is time to roll, in one line; empty if it is not."""
+        """Return why to roll now, in one line; empty if there is no reason."""
         seconds = self.policy.max_seconds
         is_aged = seconds is not None and self._age() >= seconds
         return self.reached() or (f"it is {seconds:g} s old" if is_aged else "")
 
     def reached(self) -> str:
-        """The count that is as high as the policy takes, in one line; empty if none is."""
+        """Return the count that has reached its limit, in one line; empty if none has."""
         for count, most, what in (
             (self.record_count, self.policy.max_records, "records"),
             (self.entry_count, self.policy.max_entries, "entries"),
@@ -113,7 +111,7 @@ class Filling:
 
 @dataclass(slots=True)
 class Waiting:
-    """What is added while a ledger closes, in order."""
+    """The adds that wait while a ledger closes, in order."""
 
     adds: deque[Add] = field(default_factory=deque)
     byte_count: int = 0
@@ -125,13 +123,13 @@ class Waiting:
 
 @dataclass(slots=True)
 class Segment:
-    """The ledger that is added to now.
+    """The ledger that takes new entries.
 
     Attributes:
-        first_offset: of its entry 0.
-        faults_before: of the ledgers before it.
-        looked_at: when it was last seen whether the log can move on from it.
-        is_small: whether it was made on fewer bookies than were wanted.
+        first_offset: log offset of entry 0.
+        faults_before: faults of earlier ledgers.
+        looked_at: time of the last check whether the log can move to other bookies.
+        is_small: whether the ledger was made on fewer bookies than wanted.
     """
 
     handle: WriteHandle
@@ -146,12 +144,12 @@ class Segment:
         return self.handle.ledger_id
 
     def why_due(self) -> str:
-        """Why it is time to roll, or to see if bookies are back; empty if it is not."""
+        """Return why to roll, or to check for bookies; empty if there is no reason."""
         return self.filling.why_full() or (SHORT if self._is_to_be_looked_at() else "")
 
     @property
     def is_short(self) -> bool:
-        """Whether its entries get fewer copies, or are in fewer stripes, than are wanted."""
+        """Whether entries get fewer copies, or are in fewer stripes, than wanted."""
         return self.is_small or self.handle.is_short_of_bookies
 
     def _is_to_be_looked_at(self) -> bool:
@@ -164,10 +162,10 @@ class Segment:
 
 
 def size_of(entries: Entries) -> int:
-    """How many bytes ``entries`` count as.
+    """Return the bytes that ``entries`` count for.
 
     Raises:
-        InvalidRequestError: it is not known how many entries there are.
+        InvalidRequestError: the number of entries is not known.
     """
     if isinstance(entries, pa.Table):
         return int(entries.nbytes)

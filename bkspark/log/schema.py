@@ -1,4 +1,4 @@
-"""The schema of a log, and of rows that are to go into it."""
+"""The schema of a log, and of rows to be written to a log."""
 
 import pyarrow as pa
 
@@ -10,10 +10,10 @@ from bkspark.protocol.log.record import LogRecord
 def schema_after(
     schema: pa.Schema, log: LogRecord, merges_schema: bool, is_overwrite: bool
 ) -> bytes:
-    """The log's schema once rows of ``schema`` are in it.
+    """Return the log's schema after rows of ``schema`` are added.
 
     Raises:
-        InvalidRequestError: they do not fit; the message shows the difference.
+        InvalidRequestError: the schemas do not fit; the message shows the difference.
     """
     if is_overwrite or log.is_tombstone or is_undecided(log):
         return arrow_schema.encode(schema)
@@ -32,16 +32,17 @@ def schema_after(
 
 
 def is_undecided(log: LogRecord) -> bool:
-    """Whether the log was created without a schema, and takes that of the first append.
+    """Whether the log was created without a schema, and will take the schema of the first append.
 
-    It is a log of bytes until then. A writer of bytes that opens it decides that it stays one.
+    Until then the log is a log of bytes. A writer of bytes that opens the log makes the choice
+    final.
     """
     is_empty = not (log.stretches or log.tail or log.first_offset)
     return is_empty and arrow_schema.decode(log.schema).equals(arrow_schema.BYTES_SCHEMA)
 
 
 def _way_to_fit(base: pa.Schema, schema: pa.Schema) -> str:
-    """What to do with rows of ``schema``; mergeSchema only where it would take them."""
+    """Return a hint for rows of ``schema``; suggest mergeSchema only where it would help."""
     try:
         arrow_schema.merged(base, schema)
     except InvalidRequestError:

@@ -1,8 +1,8 @@
-"""Closing a log's tail: fenced, recovered and closed, before anything is put behind it.
+"""Close a log's tail: fence, recover and close its ledgers before another ledger follows.
 
-Always all of the tail (RB-44), which is the last two ledgers while a writer rolls: that writer may
-still be adding to the first of them when the second is on the list (BookKeeper's protocol,
-"Opening a log"; RB-20, H41).
+Always the whole tail (RB-44). The tail has two ledgers while a writer rolls: the writer may still
+append to the first of them when the second is on the list (BookKeeper's protocol, "Opening a log";
+RB-20, H41).
 """
 
 from collections.abc import Callable
@@ -16,15 +16,15 @@ from bkspark.ledger.recovery.recover import recover
 from bkspark.protocol.log.record import LogRecord
 
 TRIES_MAX = 200
-"""Two who duel for a log are safe and slow; after so many tries somebody should look at them."""
+"""Clients that compete for a log are safe but slow; an operator should look after so many tries."""
 
 
 def close_tail(cluster: Cluster, log_name: str, password: Password) -> Versioned[LogRecord]:
-    """Take the log's tail away from whoever writes to it; returns the log with all of it closed.
+    """Close the log's tail and fence its writer; return the log without a tail.
 
     Raises:
         NoSuchLedgerError: there is no such log.
-        NotEnoughBookiesError: the tail cannot be recovered yet; says why.
+        NotEnoughBookiesError: the tail cannot be recovered yet. The message gives the reason.
         UnauthorizedError: the password is missing or wrong; nothing was fenced.
     """
     cluster.log(log_name)
@@ -37,18 +37,18 @@ def update_with_closed_tail(
     password: Password,
     change: Callable[[LogRecord | None], LogRecord],
 ) -> Versioned[LogRecord]:
-    """Close the tail and ``change`` the log in one compare-and-set, anew if that is lost.
+    """Close the tail and ``change`` the log in one compare-and-set; retry if it is lost.
 
     Args:
-        change: gets the record with an empty tail, or None if there is no record, and may be
-            called again on a newer one; returning its argument means that there is nothing to do.
+        change: gets the record with an empty tail, or None if there is no record. May be called
+            again with a newer record. Returns its argument if there is nothing to do.
     """
     for attempt in range(TRIES_MAX):
         seen = cluster.logs.get(log_name)
         before = None if seen is None else seen.value
         try:
             closed = None if before is None else with_closed_tail(cluster, before, password)
-        except NoSuchLedgerError:  # whoever closed it meanwhile has found it empty
+        except NoSuchLedgerError:  # another client closed it meanwhile and found it empty
             if seen is None or cluster.logs.is_current(log_name, seen):
                 raise
             continue
@@ -66,7 +66,7 @@ def update_with_closed_tail(
 
 
 def with_closed_tail(cluster: Cluster, log: LogRecord, password: Password) -> LogRecord:
-    """``log`` as it will be once its tail, which is fenced and recovered here, is closed."""
+    """Fence, recover and close the log's tail; return ``log`` with the closed ledgers listed."""
     for ledger_id in log.tail:
         recover(cluster, ledger_id, password)
     return log.with_closed(*(cluster.ledger(ledger_id).value for ledger_id in log.tail))

@@ -1,4 +1,4 @@
-"""The transactions that a log remembers, those of its open tail included, without a fence."""
+"""The transactions that a log remembers, including its open tail, read without a fence."""
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
@@ -8,11 +8,11 @@ from bkspark.protocol.log.transactions import remembering
 
 
 def transactions_of(cluster: Cluster, log_name: str, password: Password) -> dict[str, int]:
-    """The last version per application, the application that committed last at the end.
+    """Return the last version per application; the application that committed last comes last.
 
     Raises:
         NoSuchLedgerError: there is no such log.
-        BookieUnavailableError: too few bookies tell how far the open ledger may be read.
+        BookieUnavailableError: too few bookies answer, so the readable end is unknown.
         CorruptDataError: no bookie gives the last record of the open ledger.
         UnauthorizedError: the password is missing or wrong.
     """
@@ -21,7 +21,7 @@ def transactions_of(cluster: Cluster, log_name: str, password: Password) -> dict
     with OpenBookies(cluster) as bookies:
         for ledger_id, count in _tail_of(view).items():
             ledger = view.metadata[ledger_id]
-            # The last record of a ledger says what all before it said.
+            # The last record of a ledger repeats the transactions of all earlier records.
             records = find_records(bookies, ledger, password, begin=count - 1, end=count)
             found = remembering(found, records[-1].transactions)
     return found

@@ -1,8 +1,8 @@
-"""Making a log shorter at its beginning: by hand, or by how much it is to keep.
+"""Truncate a log: hide and delete its oldest entries, on request or by retention.
 
-The entries are hidden by one compare-and-set of the log's record, which also notes the ledgers that
-lie below as a whole; only then are these deleted, and forgotten. If that is interrupted, or one
-cannot be deleted, the note stays, and the next one who truncates the log goes on with it.
+One compare-and-set of the log's record hides the entries and notes the ledgers that lie entirely
+below the new first offset. These ledgers are deleted afterwards, and then removed from the note.
+After an interruption or a failed deletion the note stays, and the log's next truncation continues.
 """
 
 import logging
@@ -25,17 +25,17 @@ from bkspark.protocol.log.retention import known_bytes, retained_from, retained_
 logger = logging.getLogger(__name__)
 
 LEDGERS_PER_ROLL_MAX = 16
-"""Hidden, and deleted, at a roll: it adds one, so a few catch up, and nobody waits for long."""
+"""Most ledgers hidden and deleted at a roll. A roll adds one ledger, so a few more catch up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """What a truncation did.
+    """The result of a truncation.
 
     Attributes:
-        first_offset: of the log now.
-        deleted: ids of the ledgers that are gone, those of an earlier truncation as well.
-        left: ids of ledgers that are hidden and could not be deleted; the next truncation tries.
+        first_offset: the log's first offset now.
+        deleted: ids of the deleted ledgers, also of ledgers that an earlier truncation hid.
+        left: ids of hidden ledgers that could not be deleted; the next truncation retries.
     """
 
     first_offset: int
@@ -45,15 +45,14 @@ class Truncation:
 
 @dataclass(frozen=True, slots=True)
 class TruncationPlan:
-    """What a truncation would take away, by one version of the log's record.
+    """The effect that a truncation would have on one version of the log's record.
 
     Attributes:
-        generation: of the log that was looked at; offsets of another mean other entries.
-        first_offset, before_offset: entries of these offsets go: ``[first_offset, before_offset)``.
-        ledgers: so many are deleted as a whole.
-        byte_count: of the entries, by the average of each ledger.
-        oldest_ms, newest_ms: when the first and the last of their ledgers were closed; 0 if that
-            was not noted.
+        generation: generation of the log; offsets of another generation mean other entries.
+        first_offset, before_offset: begin and end of the range of entries to hide.
+        ledgers: number of ledgers to delete.
+        byte_count: size of the entries, by the average of each ledger.
+        oldest_ms, newest_ms: when the first and the last of the ledgers were closed; 0 if unknown.
     """
 
     log_name: str
@@ -71,7 +70,7 @@ class TruncationPlan:
 
 
 def plan_truncation(cluster: Cluster, log_name: str, before_offset: int) -> TruncationPlan:
-    """What ``truncate`` would take away now; raises what it raises, and changes nothing."""
+    """Return what ``truncate`` would do now, or raise its error; change nothing."""
     return _planned(cluster, log_name, lambda _log: before_offset)
 
 
@@ -82,10 +81,10 @@ def plan_retention(
     *,
     respects_cursors: bool = True,
 ) -> TruncationPlan:
-    """What ``retain`` would take away now; changes nothing.
+    """Return what ``retain`` would do now; change nothing.
 
     Args:
-        retention: settings to try in place of the log's own.
+        retention: settings to try instead of the log's own.
     """
     kept_from = _kept_from(cluster, respects_cursors, None)
 
@@ -117,7 +116,7 @@ def _planned(
 
 
 def _hidden_in_tail(cluster: Cluster, log: LogRecord, first: int, past: int) -> tuple[int, int]:
-    """Bytes of fragments of the tail in these offsets, and when the next fragment was begun."""
+    """Return the bytes of the hidden fragments of the tail, and the next fragment's start time."""
     ledger = _readable_tail(cluster, log) if past > log.end_offset else None
     if ledger is None:
         return 0, 0
@@ -131,24 +130,24 @@ def _hidden_in_tail(cluster: Cluster, log: LogRecord, first: int, past: int) -> 
 def truncate(
     cluster: Cluster, log_name: str, before_offset: int, *, generation: int | None = None
 ) -> Truncation:
-    """Hide all entries below ``before_offset``, at once, and delete the ledgers that hold no other.
+    """Hide all entries below ``before_offset`` at once, and delete ledgers without visible entries.
 
-    Ledgers that an earlier truncation has hidden and not deleted are deleted as well.
+    Ledgers that an earlier truncation hid but could not delete are deleted as well.
 
     Args:
-        generation: of the log that is meant; None for that of now.
+        generation: expected generation of the log; None for the current generation.
 
     Raises:
         NoSuchLedgerError: there is no such log.
-        InvalidRequestError: past the log's closed ledgers, or, of an unbounded log, past the
-            beginning of the fragment that is in use.
+        InvalidRequestError: ``before_offset`` is after the log's closed ledgers. In an unbounded
+            log: after the start of the fragment in use.
         MetadataVersionError: the log was overwritten, or deleted and made anew, meanwhile.
     """
     if generation is None:
         generation = cluster.log(log_name).value.generation
 
     def asked(log: LogRecord) -> int:
-        log.still_of(generation)  # offsets of another mean other entries
+        log.still_of(generation)  # offsets of another generation mean other entries
         return before_offset
 
     return _truncate(cluster, log_name, asked)
@@ -161,15 +160,15 @@ def retain(
     respects_cursors: bool = True,
     plan: TruncationPlan | None = None,
 ) -> Truncation:
-    """Truncate a log as its own settings for retention say.
+    """Truncate a log by its own retention settings.
 
     Args:
-        respects_cursors: whether what a cursor has not read yet stays.
-        plan: what was consented to; nothing behind it goes.
+        respects_cursors: whether to keep entries that a cursor has not read yet.
+        plan: the accepted plan; nothing after its end is deleted.
 
     Raises:
         NoSuchLedgerError: there is no such log.
-        MetadataVersionError: the log is not that of the plan any more.
+        MetadataVersionError: the log's generation differs from the plan's.
     """
     kept_from = _kept_from(cluster, respects_cursors, None)
 
@@ -183,11 +182,11 @@ def retain(
 
 
 def retain_after_roll(cluster: Cluster, log: LogRecord) -> None:
-    """Truncate what ``log``, which has just got one more closed ledger, is to keep no longer.
+    """Apply retention to ``log``, which has just got one more closed ledger or fragment.
 
-    For whoever writes to it: a few ledgers at a time, and without an error, because what was
-    written is written. A log that could not be truncated now is truncated at the next roll, and
-    ledgers that were hidden and not deleted are deleted then. Cursors are respected.
+    Called by writers: deletes a few ledgers at a time and ignores errors, because the written
+    entries are safe. A failed truncation is repeated at the next roll. The next roll also deletes
+    ledgers that were hidden and not deleted. Cursors are respected.
     """
     if log.retention.is_limited or log.to_delete_count:
         with suppress(BookKeeperError):
@@ -248,7 +247,7 @@ def _truncate(
 def _shortened(
     cluster: Cluster, record: LogRecord, offset_of: Callable[[LogRecord], int]
 ) -> tuple[LogRecord, LogRecord]:
-    """The record with its tail at its place if that is closed, and that one truncated."""
+    """Return the record with a closed tail listed as closed, and the truncated record."""
     before, log, confirmed = offset_of(record), record, 0
     if before > record.end_offset:
         log = _with_what_is_closed(cluster, record)
@@ -257,9 +256,9 @@ def _shortened(
 
 
 def _readable_tail(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:
-    """``_going_on``; None also if its record is damaged or gone.
+    """Return ``_going_on``; None also if the ledger's record is damaged or missing.
 
-    No more goes in front of it then than if it had nothing, and nothing of itself.
+    Retention then deletes no entry of the tail, and counts the tail as empty.
     """
     try:
         return _going_on(cluster, log)
@@ -270,10 +269,10 @@ def _readable_tail(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:
 
 
 def _with_what_is_closed(cluster: Cluster, log: LogRecord) -> LogRecord:
-    """``log`` with its tail at its place, if it is closed and nobody came behind it yet."""
+    """Return ``log`` with its tail listed as closed, if all ledgers of the tail are closed."""
     try:
         ledgers = [cluster.ledger(ledger_id).value for ledger_id in log.tail]
-    except NoSuchLedgerError:  # somebody has found it empty
+    except NoSuchLedgerError:  # another client found it empty
         return log
     if any(ledger.state is not LedgerState.CLOSED for ledger in ledgers):
         return log
@@ -281,9 +280,9 @@ def _with_what_is_closed(cluster: Cluster, log: LogRecord) -> LogRecord:
 
 
 def _confirmed(cluster: Cluster, log: LogRecord) -> int:
-    """The offset up to which metadata alone say that the tail is confirmed, if it goes on.
+    """Return the offset up to which metadata alone confirm a tail that may be continued, else 0.
 
-    One that was closed since somebody looked ends with its last entry: no fragment begins there.
+    A ledger that was closed meanwhile ends with its last entry: no fragment begins there.
     """
     ledger = _going_on(cluster, log)
     if ledger is None:
@@ -293,7 +292,7 @@ def _confirmed(cluster: Cluster, log: LogRecord) -> int:
 
 
 def _going_on(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:
-    """The first ledger of the log's tail, if it goes on in later terms."""
+    """Return the first ledger of the log's tail, if later writers may continue it."""
     if not (log.is_unbounded and log.tail):
         return None
     ledger = cluster.ledger(log.tail[0]).value
@@ -301,16 +300,16 @@ def _going_on(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:
 
 
 def _truncate_tail(cluster: Cluster, log: LogRecord) -> None:
-    """Let the tail go of fragments that are hidden as a whole; the next truncation does it else."""
+    """Remove entirely hidden fragments from the tail; after a failure the next truncation does."""
     if log.tail and log.dropped.of_tail:
         with suppress(BookKeeperError):  # the log is truncated all the same
             truncate_ledger(cluster, log.tail[0], log.dropped.of_tail)
 
 
 def _deleted(cluster: Cluster, ledger_ids: Iterable[int]) -> tuple[int, ...]:
-    """Delete these ledgers, up to the first for which the metadata store does not do its part.
+    """Delete these ledgers; stop at the first for which the metadata store fails.
 
-    One whose own record is damaged does not stop the others.
+    A ledger whose own record is damaged is skipped. Returns the deleted ids.
     """
     gone: list[int] = []
     for ledger_id in ledger_ids:
@@ -327,7 +326,7 @@ def _deleted(cluster: Cluster, ledger_ids: Iterable[int]) -> tuple[int, ...]:
 def _changed(
     cluster: Cluster, log: LogRecord, change: Callable[[LogRecord], LogRecord]
 ) -> LogRecord:
-    """The record with that ``change``; as it is if it cannot be stored now."""
+    """Apply ``change`` to the record; return the unchanged record if the store fails."""
 
     def changed(record: LogRecord | None) -> LogRecord:
         assert record is not None

@@ -1,7 +1,7 @@
-"""The outcome of entries whose writer was fenced before they were acknowledged.
+"""Find the outcome of entries whose writer was fenced before they were acknowledged.
 
-A fenced writer's entry may be in the log: the recovery that fenced the writer keeps what it finds
-(RB-35). A client that adds such entries again without asking may have them twice.
+A fenced writer's entry may be in the log: the recovery that fenced the writer keeps every entry it
+finds (RB-35). A client that appends such entries again without checking may store them twice.
 """
 
 from contextlib import suppress
@@ -28,15 +28,15 @@ _LEAVING_OPEN = (NotEnoughBookiesError, NothingSentError, OutcomeUnknownError)
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """Entries of a log that a writer sent, and that were not acknowledged.
+    """Entries of a log that a writer sent and no ack quorum acknowledged.
 
-    They are the last entries of one ledger, in the order in which they were appended.
+    The entries are the last of one ledger, in the order of their appends.
 
     Attributes:
-        first_entry_id: the id of the first of them in the ledger.
-        first_offset: the offset of the first of them, if it is in the log.
-        entry_count: how many they are, at least 1.
-        term: the term of their writer.
+        first_entry_id: id of the first undecided entry in the ledger.
+        first_offset: offset of the first undecided entry, if it is in the log.
+        entry_count: number of undecided entries, at least 1.
+        term: the writer's term.
     """
 
     ledger_id: int
@@ -53,24 +53,24 @@ class Undecided:
 
 
 def resolve(cluster: Cluster, undecided: Undecided, password: Password) -> range:
-    """Recover the ledger, unless another client has, and return the offsets that it holds of the
-    entries.
+    """Recover the ledger if needed, and return the offsets of the entries that the ledger holds.
 
-    The ledger of an unbounded log is OPEN after that, in the next term, without a writer. If
-    another writer has taken it over before, its fragments tell the outcome, and nothing is changed.
+    The ledger of an unbounded log is OPEN afterwards, in the next term, without a writer. If
+    another writer has taken the ledger over before, its fragments show the outcome, and nothing is
+    changed.
 
-    The offsets are those of the first entries, without a gap. The other entries will never be in
-    the log. A deleted ledger's record still says where the ledger ended. So entries that were in
-    the log, and were deleted since, are among those returned.
+    The returned offsets begin with the first entry and have no gap. The other entries will never be
+    in the log. A deleted ledger's record still shows where the ledger ended, so the result includes
+    entries that were in the log and were deleted since.
 
     Raises:
-        InvalidRequestError: ``undecided`` is not what ``writer.undecided`` gave.
+        InvalidRequestError: ``undecided`` is not a value of ``writer.undecided``.
         NoSuchLedgerError: the ledger was deleted before it was closed, or was collected since. The
             outcome is unknown for good.
         NoSuchEntryError: the log was truncated after those entries. The outcome is unknown for
             good.
-        NotEnoughBookiesError: it cannot be decided yet. The message names the bookies that could
-            tell.
+        NotEnoughBookiesError: the outcome is not known yet. The message names the bookies that
+            could decide it.
     """
     arguments.instance(
         "what is undecided must be what writer.undecided says",
@@ -84,7 +84,7 @@ def resolve(cluster: Cluster, undecided: Undecided, password: Password) -> range
 
 
 def with_outcome(error: BaseException, log_name: str, undecided: Undecided | None) -> BaseException:
-    """``error`` of a writer of the log, with what is undecided by it, so nobody adds it twice."""
+    """Add the undecided offsets to a writer's ``error``, so that no client appends them twice."""
     if undecided is None or not isinstance(error, _LEAVING_OPEN):
         return error
     known = error
@@ -99,7 +99,7 @@ def with_outcome(error: BaseException, log_name: str, undecided: Undecided | Non
 
 
 def _end_of(cluster: Cluster, undecided: Undecided, password: Password) -> int:
-    """The id behind the last entry that its writer has in the ledger."""
+    """Return the id after the writer's last entry in the ledger."""
     while True:
         seen = cluster.ledgers.get(str(undecided.ledger_id))
         if seen is None or not seen.value.goes_on:
@@ -107,17 +107,17 @@ def _end_of(cluster: Cluster, undecided: Undecided, password: Password) -> int:
         end = _end_of_term(seen.value, undecided)
         if end is not None:
             return end
-        with suppress(LedgerClosedError, NoSuchLedgerError):  # then it says where it ends
+        with suppress(LedgerClosedError, NoSuchLedgerError):  # then its record has the end
             taken = take_over(cluster, undecided.ledger_id, password)
             taken.begun.close()
 
 
 def _end_of_term(ledger: LedgerMetadata, undecided: Undecided) -> int | None:
-    """The id behind the last one that its term owns; None if that is not decided yet.
+    """Return the id after the last entry of the writer's term; None if the end is not decided yet.
 
     Raises:
-        NoSuchLedgerError: the ledger was deleted before it was.
-        NoSuchEntryError: the fragments that say so were truncated.
+        NoSuchLedgerError: the ledger was deleted before the end was decided.
+        NoSuchEntryError: the fragments that show the end were truncated.
     """
     term, begin = undecided.term, ledger.first_available
     if undecided.first_entry_id < begin and ledger.fragments[0].owner > term:

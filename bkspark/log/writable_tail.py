@@ -1,4 +1,4 @@
-"""A log's open end, as whoever opens the log for writing gets it."""
+"""A log's open end, as a client gets it by opening the log for writing."""
 
 from dataclasses import dataclass, field
 
@@ -11,14 +11,14 @@ from bkspark.protocol.log.record import LogRecord
 
 @dataclass(frozen=True, slots=True)
 class OpenTail:
-    """The open ledger at a log's end, to be written to by the one who opened it.
+    """The open ledger at a log's end, for the writer that opened it.
 
     Attributes:
-        log: the record that has it on its list, all before it closed: ``end_offset`` is the offset
-            of the ledger's entry 0, ``transactions`` are all that were committed before.
-        begun: the journals of its members; none of an adopted ledger.
-        standing: where it stands, if others have written to it before.
-        unjoined: ids of bookies that its writer must not ask to join (R19).
+        log: the record that lists the ledger, with all earlier ledgers closed. ``end_offset`` is
+            the offset of the ledger's entry 0; ``transactions`` are all that were committed before.
+        begun: the members' journals; empty for an adopted ledger.
+        standing: the ledger's state, if earlier writers have written to it.
+        unjoined: ids of bookies that the writer must not ask to join (R19).
     """
 
     ledger: Versioned[LedgerMetadata]
