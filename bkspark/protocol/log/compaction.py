@@ -3,7 +3,7 @@
 Rule 1. A run consists of closed ledgers that are neighbours in the log. One larger ledger takes
 their places by one compare-and-set, only if exactly these ledgers still are there without others
 between them. So if a concurrent truncation, overwrite or compaction came first, the new ledger
-never joins; if it comes later, the change is already made.
+never joins; if it comes later, it finds the run already replaced.
 
 Rule 2. The new ledger has as many entries as the run, and its entry ``n`` is the entry of offset
 ``first_offset + n``. So every offset keeps its entry.

@@ -3,7 +3,7 @@
 Rule 1. An entry is acknowledged on Qa members of its write set. If fewer members are gone or
 damaged, some other member has the entry.
 
-Rule 2. If Qa or more are, the entry may have been on those only; if all Qw are, it was. The
+Rule 2. If Qa or more are, the entry may have been on those only; if all Qw are, the entry was. The
 recovery reports both, so that no reader discovers the loss later by a failed read.
 
 Rule 3. Only a fragment's records tell which entries lie on which write set (a DataFrame's rows are
@@ -88,7 +88,7 @@ def not_shown(hidden: Iterable[Span], shown: Iterable[tuple[int, int]]) -> Itera
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
-    """Entries that a ledger loses if it is closed before them.
+    """Entries lost by closing the ledger before their first.
 
     Attributes:
         is_whole: whether the entries have complete copies, and are lost only for lack of earlier

@@ -1,17 +1,18 @@
 """Reopening: sets a recovered ledger OPEN for a new writer, in the term of the recovery.
 
-Rule 1. The new fragment begins after the recovered end. So any later leftover of an older term
-belongs to a term that does not own its id (``ownership``), on any bookie, and need not be found or
+Rule 1. The new fragment begins after the recovered end. Any later leftover of an older term, on any
+bookie, belongs to a term without ownership of the id (``ownership``), and need not be found or
 removed.
 
 Rule 2. Each of its E members has taken the new writer's permission and begun the writer's journal
-before the metadata names the member; a member that lacks them later has lost data (R18). A bookie
-that does not surely take both is replaced by a spare, and never asked again for this writer (R19).
+before the metadata names the member; a member without them later has lost data (R18). A spare
+replaces a bookie that did not surely take both, and the bookie is never asked again for the same
+writer (R19).
 
 Rule 3. The recovery looks at all members once more right before the change of the metadata. A
-member that has lost by then what it took is replaced; otherwise the loss would count against the
-fragment from the start. But a recovery that takes the ledger over removes the same data, so the
-metadata is read before a loss is believed.
+member with a loss by then is replaced; otherwise the loss would count against the fragment from the
+start. But a recovery after a newer takeover removes the same data, so the metadata is read before a
+loss is believed.
 
 Rule 4. One compare-and-set, in the name of the recovery, makes the ledger OPEN in its term for the
 writer's own token. Entries moved to other members keep their owner. If the answer is lost, the
@@ -26,7 +27,7 @@ no answer, and does not ask bookies that were silent before.
 Rule 6. The writer learns the asked bookies that are no members, and asks them for nothing (R19).
 
 Rule 7. The previous writer's journal is pruned before its permission, if its term owns no entry in
-the metadata read back. So writers that never wrote leave no journals to list, however many there
+the metadata read back. So writers without any entry leave no journals to list, however many there
 were. No record in the journal counts, since a record counts by its term (``ownership``), and the
 new fragment's first entry states the same confirmed entries. The journal is found by its name,
 never by its term alone: a recovery of the same term may have put copies there that count, in a
@@ -34,9 +35,9 @@ journal of its own.
 
 * A sleeping writer appends to a file without a name, and finds that the file is not its journal. If
   the writer could make part of the journal reappear, as on object storage, the journal stays
-  (``contract.BookieRoot.forget_journal``). Before a writer adds another bookie, it reads the
+  (``contract.BookieRoot.forget_journal``). Before adding a bookie, a writer reads the
   metadata.
-* A recovery with an older version of the metadata finds that a member lacks what it began. The
+* A recovery with an older version of the metadata finds a member without its journal. The
   recovery reads the metadata again before reporting a loss, and ends as displaced. The finding is a
   doubt, never an absence, and no decision from it is stored (rule 4). The same holds for readers
   and audits.

@@ -45,7 +45,7 @@ class Silence(Failure):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The newest record that a bookie shows up to some entry; None if it shows none.
+    """The newest record shown by a bookie up to some entry, or None.
 
     Attributes:
         problem: why there may be another record, in one line; empty if there surely is none.
@@ -76,7 +76,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Displaced:
-    """Another recovery took over, so this recovery's decision is void; the reason in one line."""
+    """A newer recovery took over, so the decision is void; the reason in one line."""
 
     reason: str
 
@@ -135,7 +135,7 @@ class Spares:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The ledger is CLOSED, by this recovery or by another one."""
+    """The ledger is CLOSED, by this or another recovery."""
 
     metadata: LedgerMetadata
 
@@ -159,11 +159,11 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class KeptGroup:
-    """A group that the recovery keeps.
+    """A group kept by the recovery.
 
     Attributes:
         parts: all its inline rows, by stripe.
-        holders: members that show its record; the runner copies its entry logs from them.
+        holders: members with the record; the runner copies the group's entry logs from there.
     """
 
     record: AddRecord

@@ -7,18 +7,18 @@ Rule 2. A group of entries is *kept* if every one of its rows has a good copy am
 single copy is enough, since digests tell good from bad ("positive generous"). Copies are judged
 file by file: a bad copy says nothing about the bookie's other copies.
 
-Rule 3. A group is *absent* if some write set that it needs has (Qw - Qa) + 1 proofs of absence,
-each from a bookie fenced before the look ("negative strict"). Such a group never was, and never can
-be, acknowledged.
+Rule 3. A group is *absent* if some write set of the group has (Qw - Qa) + 1 proofs of absence, each
+from a bookie fenced before the look ("negative strict"). Such a group never was, and never can be,
+acknowledged.
 
 Rule 4. Any other group is undecided while a member is silent (RB-31): recovery stops and names the
 members to wait for. Any member of the ensemble counts, because a member without a copy may still
-know that the entry is confirmed. A torn last record is such a doubt too; it becomes an absence only
-when every member of the write set has answered, none is lost or damaged, and none has the record
-(H22). Damage in the middle of a journal never becomes an absence: earlier records are believed,
-because digests tell, and the damaged part is unknown (RB-11). If a member's journals are unclear,
-the member counts as silent until the cause is removed, except for the records shown. So does a
-member that can be read and not fenced: its writer may still write to it.
+know that the entry is confirmed. A torn last record is such a doubt too, and becomes an absence
+only when every member of the write set has answered, none is lost or damaged, and none has the
+record (H22). Damage in the middle of a journal never becomes an absence: earlier records are
+believed, because digests tell, and the damaged part is unknown (RB-11). If a member's journals are
+unclear, the member counts as silent until the cause is removed, except for the records shown. So
+does a member that can be read and not fenced: its writer may still write to it.
 
 Rule 5. A member declared lost for ever by an operator has answered, but its answer proves no
 absence, and the recovery stops waiting for it. The same holds if the member comes back: its records
@@ -26,11 +26,12 @@ count, but its missing data is not evidence. If all members have answered and on
 members could decide, the group is *lost*: no answer will ever decide, and only the operator's
 explicit consent may close the ledger before the group. So a lost member beside the torn end of a
 killed writer needs consent, though the end was never acknowledged: a disk fault leaves the same
-trace. A member that lacks what it took before the metadata named it has lost data of this ledger,
-and counts as declared lost for the ledger, now and for ever (R18, RB-14). So does a member that
-lacks what a record says it had (R14, see ``evidence``).
+trace. A member has lost data of the ledger if files are missing that the member took before the
+metadata named it. Such a member counts as declared lost for the ledger, now and for ever (R18,
+RB-14). So does a member without a record that it had according to other records (R14, see
+``evidence``).
 
-Rule 6. The ledger is never closed below a last-add-confirmed that was seen anywhere (R14, H20).
+Rule 6. The ledger is never closed below a last-add-confirmed seen anywhere (R14, H20).
 """
 
 from collections.abc import Mapping, Sequence

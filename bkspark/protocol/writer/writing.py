@@ -36,7 +36,8 @@ found without a good copy has failed, and its counts are taken back.
 Rule 8. A requested fragment begins as ``fragment_roll`` says; once its bookies are chosen, new adds
 wait for the fragment.
 
-Rule 9. A writer that ends leaves a ledger open that continues in later terms, and states its LAC.
+Rule 9. If the ledger continues in later terms, the writer at its end leaves the ledger open and
+states its LAC.
 """
 
 from collections.abc import Collection, Mapping
