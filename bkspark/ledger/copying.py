@@ -1,7 +1,8 @@
-"""Giving copies to another bookie: entry logs byte for byte, and a journal for the records.
+"""Copies ledger data to another bookie: entry logs byte for byte, and a journal for the records.
 
-A copy that fails says whose fault it is. A target that fails gets no copy, and another one may; a
-source that has no good copy, or does not answer, is no holder, whoever the copy is for.
+A failed copy reports whether the target or the sources failed. A failed target gets no copy; the
+caller may choose another target. A source without a good copy, or without an answer, counts as no
+holder for any target.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,15 +20,15 @@ from bkspark.protocol.ledger.record import EntryLog
 
 
 class DamagedInPlaceError(BookieUnavailableError):
-    """The target has a damaged copy under the log's name, which nothing writes over."""
+    """The target has a damaged copy under the log's name; no copy overwrites it."""
 
 
 def new_journal(root: BookieRoot, ledger_id: int, term: int, token: str) -> Journal:
-    """A journal of this attempt alone.
+    """Create a journal for this attempt alone.
 
-    Spark may run an instruction twice, one after the other or both at once. Whoever comes second
-    takes a name of its own (R3): the copies are the same, and each attempt answers for what it
-    wrote.
+    Spark may run an instruction twice, in sequence or at once. The second attempt takes its own
+    journal
+    name (R3). The copies are the same, and each attempt answers for its own writes.
     """
     try:
         return root.open_journal(layout.journal(ledger_id, term, token))
@@ -44,9 +45,9 @@ def have_entry_log(
     ledger_id: int,
     beat: Heartbeat = no_heartbeat,
 ) -> dict[str, str]:
-    """``copy_entry_log``, of which another attempt may have made the copy just now.
+    """Run ``copy_entry_log``, and run it again if the target failed.
 
-    The second look finds it in place.
+    If another attempt made the copy meanwhile, the second run finds the copy in place.
     """
     copy = partial(copy_entry_log, log, sources, target, digester, ledger_id=ledger_id, beat=beat)
     try:
@@ -64,20 +65,20 @@ def copy_entry_log(
     ledger_id: int,
     beat: Heartbeat = no_heartbeat,
 ) -> dict[str, str]:
-    """Make a durable copy of ``log`` on ``target`` from the first of ``sources`` that is good.
+    """Make a durable copy of ``log`` on ``target`` from the first good replica among ``sources``.
 
-    A copy found in place counts if it is good, because the name is the log's alone. No bookie is
-    waited for longer than a question to it takes (``BookieClient``).
+    A good copy found in place counts, because only this log has the name. Each wait for a bookie is
+    bounded (``BookieClient``).
 
     Args:
         beat: called after each block, as a sign that storage answers.
 
     Returns:
-        Bookie ids of sources that turned out to be none, each with the reason.
+        Bookie ids of sources without a good replica, each with the reason.
 
     Raises:
         BookieUnavailableError: ``target`` fails.
-        DamagedInPlaceError: it has a damaged copy.
+        DamagedInPlaceError: ``target`` has a damaged copy.
         NoGoodSourceError: no source is good.
     """
     name = layout.entry_log(ledger_id, log.attempt_id, log.stripe)
@@ -100,7 +101,7 @@ def _require_good(
     ledger_id: int,
     beat: Heartbeat,
 ) -> None:
-    """Check every byte of the copy in place, and make it durable: its maker may have died (H23)."""
+    """Check every byte of the copy in place and sync it: its maker may have died before (H23)."""
     try:
         replica = EntryLogFile(into.storage(), log, digester, ledger_id=ledger_id)
         for _piece in replica.pieces():

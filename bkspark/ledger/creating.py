@@ -1,4 +1,4 @@
-"""Making a ledger: its id, its first ensemble as its writer needs it, its metadata record."""
+"""Creates a ledger: its id, its first ensemble, its metadata record."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,37 +26,39 @@ from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings, MadeSmaller
 
 LOG_KEY = "log"
-"""Custom metadata in which a ledger notes the log it is meant for."""
+"""Custom metadata key: the log for which the ledger was made."""
 
 OPERATION_KEY = "operation"
-"""Custom metadata in which it notes what it was made for, which tells how its rows are stored."""
+"""Custom metadata key: the operation that made the ledger. It decides how rows are stored."""
 
 APPEND, OVERWRITE, WRITER, STREAM = "append", "overwrite", "writer", "stream"
 COMPACT = "compact"
 """Operations: the two of a DataFrame, a log's writer, a streaming query, a compaction."""
 
 REPLACES_KEY = "replaces"
-"""Custom metadata in which a compaction's ledger notes whose places in the log it is to take."""
+"""Custom metadata key of a compaction's ledger: the ledgers to replace in the log."""
 
 
 def of_log(log_name: str, operation: str) -> dict[str, str]:
-    """The custom metadata of a ledger that is made for a log."""
+    """Return the custom metadata of a ledger made for a log."""
     return {LOG_KEY: log_name, OPERATION_KEY: operation}
 
 
 def stores_inline(ledger: LedgerMetadata) -> bool:
-    """Whether the records of a log's ledger hold its rows; else they name entry logs. No ledger has
-    both: readers, audits and scrubs take all of it as one."""
+    """Return whether the records of a log's ledger hold its rows; otherwise they name entry logs.
+
+    No ledger has both kinds: readers, audits and scrubs treat the whole ledger alike.
+    """
     return ledger.settings.custom_metadata.get(OPERATION_KEY) == WRITER
 
 
 def log_of(ledger: LedgerMetadata) -> str | None:
-    """The log that ``ledger`` is in or was made for."""
+    """Return the name of the log for which ``ledger`` was made."""
     return ledger.settings.custom_metadata.get(LOG_KEY)
 
 
 def replacing(ledger_ids: Iterable[int]) -> dict[str, str]:
-    """The custom metadata of a ledger that is to take the places of others."""
+    """Return the custom metadata of a ledger that is to replace ``ledger_ids`` in its log."""
     spans: list[list[int]] = []
     for ledger_id in sorted(ledger_ids):
         if spans and spans[-1][1] + 1 == ledger_id:
@@ -67,7 +69,7 @@ def replacing(ledger_ids: Iterable[int]) -> dict[str, str]:
 
 
 def replaced_by(ledger: LedgerMetadata) -> Iterator[int]:
-    """The ledgers whose places ``ledger`` was made to take; what says nothing of the kind, none."""
+    """Yield the ids of the ledgers that ``ledger`` was made to replace; none without a note."""
     for span in ledger.settings.custom_metadata.get(REPLACES_KEY, "").split(","):
         first, _, last = span.partition("-")
         if first.isdecimal() and last.isdecimal():
@@ -76,10 +78,10 @@ def replaced_by(ledger: LedgerMetadata) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class CreatedLedger:
-    """A new ledger, where its members are, and the bookies that may step in, preferred first.
+    """A new ledger, the addresses of its members, and the spare bookies, preferred first.
 
     Attributes:
-        begun: the journals of its members, for whoever writes; none if that is another process.
+        begun: the members' journals, for a writer in this process; empty if another process writes.
     """
 
     seen: Versioned[LedgerMetadata]
@@ -100,18 +102,19 @@ def create_ledger(
     goes_on: bool = False,
     is_strict: bool = False,
 ) -> CreatedLedger:
-    """A new OPEN ledger whose one writer is the caller: it knows the token.
+    """Create an OPEN ledger for one writer, known by its token.
 
-    Where fewer bookies than wanted can be used it is smaller ("quorum", rule 4), but for one that
-    guarantees its write quorum.
+    With fewer usable bookies than wanted, the ledger is made smaller ("quorum", rule 4), unless
+    ``guarantees_write_quorum`` or ``is_strict`` forbids a smaller ledger.
 
     Args:
-        digester: of the ledger; None if another process will write, which gets the token.
-        goes_on: whether others may go on in it in later terms.
-        is_strict: whether it must not be smaller.
+        digester: of the ledger; None if another process will write with the token.
+        goes_on: whether later writers may continue the ledger in later terms.
+        is_strict: whether to refuse a smaller ledger.
 
     Raises:
-        InvalidRequestError: rows of such a schema could not be read back, or a record has no room.
+        InvalidRequestError: rows of the schema could not be read back, or the settings are too
+            long.
         NotEnoughBookiesError: too few usable bookies.
     """
     arrow_schema.require_storable(arrow_schema.decode(schema))
@@ -136,15 +139,16 @@ def create_ledger(
             shortages.note_made(cluster.cluster_id, seen.value)
             return CreatedLedger(seen, placed.ensemble, placed.spares, placed.begun)
         placed.begun.close()
-        # Chosen before that was said; nobody knows of this ledger, and the next one has others.
+        # The members were chosen before they were set to draining. No other process knows this
+        # ledger; the next attempt chooses other members.
         cluster.ledgers.replace(str(ledger_id), seen.value.deleting(), seen)
 
 
 def require_room(schema: bytes, custom_metadata: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Refuse settings that leave no room in a record for what comes to it later.
+    """Refuse settings so long that the record has no room for later changes.
 
     Raises:
-        InvalidRequestError: they have too many bytes.
+        InvalidRequestError: the settings have too many bytes.
     """
     texts = (text for pair in custom_metadata.items() for text in pair)
     size = len(schema) * 4 // 3 + sum(map(bounds.json_bytes, texts))
@@ -159,7 +163,7 @@ def require_room(schema: bytes, custom_metadata: Mapping[str, str] = MappingProx
 def _made(
     ledger_id: int, placed: Placed, fragment: Fragment, settings: LedgerSettings
 ) -> LedgerMetadata:
-    """The first version of a ledger's record."""
+    """Return the first version of a ledger's record."""
     return LedgerMetadata(
         ledger_id=ledger_id,
         quorum=placed.quorum,

@@ -1,8 +1,8 @@
-"""Deleting logs and ledgers.
+"""Deletes logs and ledgers.
 
-Deleting here means that nobody can read or write any more: the metadata becomes a tombstone, whose
-id is never used again, so a writer that wakes up late finds no record of its own (RB-28). The data
-on the bookies stays until a collection removes it, which is another job (``admin.collecting``).
+Deletion makes the metadata a tombstone: no process can read or write the ledger any more. Its id is
+never used again, so a writer that resumes later finds no record of its own (RB-28). The data stays
+on the bookies until a collection removes it (``admin.collecting``).
 """
 
 from collections.abc import Collection
@@ -19,15 +19,20 @@ from bkspark.protocol.log.record import LogRecord
 
 
 def delete_log(cluster: Cluster, name: str) -> list[int]:
-    """Delete the log and all its ledgers; returns the ids of the ledgers deleted.
+    """Delete the log and all its ledgers.
 
-    Its writer is fenced, by the metadata alone; then the log goes, at once. If this is interrupted
-    after that, running it again deletes the ledgers that are left; so does whoever truncates a log
-    that was created anew under this name.
+    First the metadata fences the writer; then the log's record becomes a tombstone at once. After
+    an
+    interruption, a second run deletes the remaining ledgers. So does a truncation of a new log with
+    the
+    same name.
+
+    Returns:
+        The ids of the deleted ledgers.
 
     Raises:
-        NoSuchLedgerError: there is no such log, nor anything left of it.
-        MetadataVersionError: it was overwritten, or deleted and made anew, meanwhile.
+        NoSuchLedgerError: there is neither the log nor a remaining ledger of it.
+        MetadataVersionError: the log was overwritten, or deleted and created again, meanwhile.
     """
     before = cluster.logs.get(layout.log_name(name))
     if before is None:
@@ -39,8 +44,8 @@ def delete_log(cluster: Cluster, name: str) -> list[int]:
         record.still_of(before.value.generation)
         if record.is_tombstone and not record.dropped.pages:
             return record
-        # Before an acknowledgement a writer looks at its ledger alone (R4). So it loses that before
-        # the log is gone, and nothing is acknowledged that no log has.
+        # Before an acknowledgement a writer checks only its ledger's record (R4). So fence its
+        # ledger before the log goes; no entry is acknowledged after the log is gone.
         for ledger_id in record.tail:
             _fence(cluster, ledger_id)
         return record.vacated()
@@ -61,7 +66,7 @@ def delete_log(cluster: Cluster, name: str) -> list[int]:
 
 
 def _forgotten(cluster: Cluster, log: LogRecord, deleted: Collection[int]) -> LogRecord:
-    """The record without the ``deleted`` ledgers; of those on pages, the next are at hand."""
+    """Remove the ``deleted`` ledgers from the record, and load the next ones from its pages."""
 
     def forgetting(record: LogRecord | None) -> LogRecord:
         return (record or log).forgetting(deleted).with_more_to_delete()
@@ -70,9 +75,11 @@ def _forgotten(cluster: Cluster, log: LogRecord, deleted: Collection[int]) -> Lo
 
 
 def _fence(cluster: Cluster, ledger_id: int) -> None:
-    """Take an OPEN ledger away from its writer; if nothing comes of it, its log recovers it.
+    """Fence an OPEN ledger in the metadata. If the deletion fails later, its log recovers the
+    ledger.
 
-    One whose record is gone or damaged is nobody's: no writer finds its record unchanged (R4).
+    A ledger with a missing or damaged record needs no fence: no writer finds its record unchanged
+    (R4).
     """
     token = environment.token()
 
@@ -88,11 +95,11 @@ def _fence(cluster: Cluster, ledger_id: int) -> None:
 def delete_ledger(cluster: Cluster, ledger_id: int) -> None:
     """Delete a ledger that is on no log's list.
 
-    It is dropped from the log it was made for first, so that no late commit can put it there.
+    First exclude the ledger from its own log, so that no late commit can add it there.
 
     Raises:
         NoSuchLedgerError: there is no such ledger.
-        InvalidRequestError: it is part of a log.
+        InvalidRequestError: the ledger is part of a log.
     """
     ledger = cluster.ledger(ledger_id).value
     for name in cluster.log_names():
@@ -120,9 +127,9 @@ def _require_unlisted(ledger: LedgerMetadata, log: LogRecord) -> None:
 
 
 def exclude(cluster: Cluster, log_name: str, ledger_id: int, quorum: Quorum) -> bool:
-    """See to it that a ledger never joins a log; False if it is on the log's list already.
+    """Make sure that a ledger never joins a log; return False if the log already lists it.
 
-    Deletes nothing: whoever collects garbage does, and a commit elsewhere may still read from it.
+    Deletes no data: the collection does, and a commit in another process may still read the ledger.
     """
     log = cluster.logs.update(
         log_name, lambda record: LogRecord.of(record, log_name, quorum).without(ledger_id)
@@ -131,7 +138,11 @@ def exclude(cluster: Cluster, log_name: str, ledger_id: int, quorum: Quorum) -> 
 
 
 def make_tombstone(cluster: Cluster, ledger_id: int) -> bool:
-    """Delete a ledger that is dropped from its log; whether there was something to delete."""
+    """Delete a ledger that its log no longer lists.
+
+    Returns:
+        Whether the ledger existed and was not deleted yet.
+    """
     seen = cluster.ledgers.get(str(ledger_id))
     if seen is None or seen.value.state is LedgerState.DELETING:
         return False

@@ -1,9 +1,8 @@
-"""Reading an entry log, from whichever of its replicas is good.
+"""Reads an entry log from any good replica.
 
-A replica is opened index first, then only the blocks that are asked for are read, and each is
-checked before it is given out. A replica that is missing or damaged, or whose bookie does not
-answer, is stepped over and told of; the next one goes on where it gave up, because good replicas
-are the same byte for byte.
+The reader opens a replica by its index, reads only the wanted blocks, and checks each block. A
+missing or damaged replica, or a bookie without an answer, is skipped and reported. The next replica
+continues at the same part, because good replicas have the same bytes.
 """
 
 import logging
@@ -32,7 +31,7 @@ class EntryLogFile:
     """One replica of an entry log.
 
     Raises:
-        CorruptDataError: absent, cut, or failing its digest: this replica is no good.
+        CorruptDataError: the replica is absent, cut, or fails its digest.
         BookieUnavailableError: the bookie gives no sure answer.
     """
 
@@ -54,7 +53,7 @@ class EntryLogFile:
         )
 
     def read(self, begin: int, length: int) -> bytes:
-        """Exactly ``length`` bytes from ``begin`` on, not checked."""
+        """Read exactly ``length`` bytes from ``begin`` on, unchecked."""
         data = self._root.read(self.name, begin, length)
         if data is None:
             raise CorruptDataError(f"{self.name} is missing")
@@ -63,7 +62,7 @@ class EntryLogFile:
         return data
 
     def block_bytes(self, block: Block) -> bytes:
-        """The stored bytes of ``block``, checked against its digest."""
+        """Read the stored bytes of ``block`` and check them against its digest."""
         data = self.read(block.offset, block.length)
         entry_log_format.check_block(
             data, block, self._digester, self._log, ledger_id=self._ledger_id
@@ -73,7 +72,7 @@ class EntryLogFile:
     def block_rows(
         self, block: Block, schema: pa.Schema, columns: Sequence[int] | None = None
     ) -> pa.RecordBatch:
-        """The rows of ``block``; only ``columns`` (indexes) if given."""
+        """Read the rows of ``block``; only ``columns`` (indexes) if given."""
         return entry_log_format.decode_block(
             self.block_bytes(block),
             block,
@@ -84,7 +83,7 @@ class EntryLogFile:
         )
 
     def pieces(self, begin: int = 0) -> Iterator[bytes]:
-        """The whole file, from piece ``begin`` on: its head, its blocks, its end; each checked."""
+        """Yield the file from piece ``begin`` on: head, blocks, end. Each piece is checked."""
         if not begin:
             yield self.head
         for block in self.blocks[max(0, begin - 1) :]:
@@ -93,10 +92,10 @@ class EntryLogFile:
 
 
 class NoGoodSourceError(NotEnoughBookiesError):
-    """No source has a good replica; who wanted it is not to blame.
+    """No source has a good replica; the target is not at fault.
 
     Attributes:
-        problems: bookie id of each source -> why it gave none.
+        problems: bookie id of each source -> reason.
     """
 
     def __init__(self, name: str, problems: Mapping[str, str]) -> None:
@@ -111,7 +110,7 @@ class NoGoodSourceError(NotEnoughBookiesError):
 
 @contextmanager
 def opened(address: BookieAddress) -> Iterator[ReadableRoot]:
-    """The storage of a bookie that is needed for one entry log only."""
+    """Open the storage of a bookie for one entry log."""
     channel = BookieClient(address)
     try:
         channel.open()
@@ -124,13 +123,13 @@ class EntryLogReader:
     """Reads entry log ``log`` of a ledger.
 
     Args:
-        replicas: where it should be, in the order to try.
-        open_root: opens a bookie, which is waited for only so long (``BookieClient``).
-        on_fault: told of each replica that was stepped over, whether its bookie could be opened,
-            and why.
+        replicas: bookies to try, in order.
+        open_root: opens a bookie, with a bounded wait (``BookieClient``).
+        on_fault: called for each skipped replica: its bookie, whether the bookie was opened, the
+            reason.
 
     Attributes:
-        problems: bookie id of each replica that was stepped over -> why.
+        problems: bookie id of each skipped replica -> reason.
     """
 
     def __init__(
@@ -152,10 +151,13 @@ class EntryLogReader:
         self._on_fault = on_fault
 
     def read(self, parts: Callable[[EntryLogFile, int], Iterator[T]]) -> Iterator[T]:
-        """What ``parts`` gives of a replica, told how many of them are not needed any more.
+        """Yield the parts of the first good replica; after a fault continue with the next replica.
+
+        Args:
+            parts: yields parts of a replica, without the given number of first parts.
 
         Raises:
-            NoGoodSourceError: no replica gives the next one.
+            NoGoodSourceError: no replica gives the next part.
         """
         done = 0
         for address in self._replicas:
@@ -174,7 +176,7 @@ class EntryLogReader:
         raise NoGoodSourceError(name, self.problems)
 
     def _step_over(self, address: BookieAddress, reason: str, *, is_open: bool) -> None:
-        """Tell of one copy that is no good, or of all copies of a bookie."""
+        """Report one bad copy, or all copies of a bookie that could not be opened."""
         self.problems[address.bookie_id] = reason
         self._on_fault(address, is_open, reason)
         what = f"entry log {self._log.attempt_id}-{self._log.stripe}" if is_open else ""

@@ -1,4 +1,4 @@
-"""Telling that ledgers are made on fewer bookies than were wanted, once while it lasts."""
+"""Warns that ledgers are made on fewer bookies than wanted, once per shortage."""
 
 import logging
 import threading
@@ -13,14 +13,17 @@ logger = logging.getLogger(__name__)
 
 
 class Shortages:
-    """The clusters, and the sizes wanted there, of which this process has warned."""
+    """The clusters and wanted sizes of which this process has warned."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._warned: set[tuple[str, Quorum]] = set()
 
     def is_new(self, cluster_id: str, wanted: Quorum, *, is_smaller: bool) -> bool:
-        """Whether a ledger is the first smaller one since the last one of the sizes ``wanted``."""
+        """Record a new ledger; return whether it is the first smaller ledger since a full one.
+
+        Only ledgers of one cluster and of the sizes ``wanted`` are compared.
+        """
         key = (cluster_id, wanted)
         with self._guard:
             was_warned = key in self._warned
@@ -32,7 +35,9 @@ class Shortages:
 
 
 def note_made(cluster_id: str, ledger: LedgerMetadata) -> None:
-    """Warn if ``ledger``, which was just made, is the first smaller one; else only log it."""
+    """Log that ``ledger`` is smaller than wanted: the first time as a warning, later as
+    information.
+    """
     made, wanted = ledger.quorum, sizes.wanted(ledger)
     is_smaller = made != wanted
     is_new = environment.the_one(Shortages).is_new(cluster_id, wanted, is_smaller=is_smaller)

@@ -1,4 +1,4 @@
-"""Which rows lie on which stripe."""
+"""Splits rows by stripe."""
 
 from collections.abc import Iterator
 
@@ -8,10 +8,11 @@ import pyarrow as pa
 def stripes_of(
     rows: pa.RecordBatch, *, first_row: int, stripe_count: int
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The parts of ``rows`` by stripe: row ``r`` of the attempt lies on stripe ``r mod count``.
+    """Yield the parts of ``rows`` by stripe: row ``r`` of the attempt lies on stripe ``r mod
+    count``.
 
     Args:
-        first_row: the attempt's row number of the first of ``rows``.
+        first_row: row number, within the attempt, of the first of ``rows``.
     """
     if stripe_count == 1:
         yield 0, rows

@@ -1,7 +1,7 @@
-"""Letting go of the beginning of a ledger that goes on in later terms.
+"""Truncates the beginning of a ledger that continues in later terms.
 
-The metadata say so, by one compare-and-set beside whoever writes; what lies on the bookies is freed
-by a collection (``admin.collecting``), as far as whole journals can go.
+One compare-and-set in the metadata, beside the running writer, truncates the ledger. A collection
+frees the data on the bookies (``admin.collecting``), but only whole journals.
 """
 
 from functools import partial
@@ -19,17 +19,21 @@ def truncate_ledger(
     before_entry: int,
     seen: Versioned[LedgerMetadata] | None = None,
 ) -> LedgerMetadata:
-    """Let go of fragments that end in front of ``before_entry``; the ledger as it is then.
+    """Truncate fragments that end before ``before_entry``.
 
-    Its first entry may lie in front of that: a fragment goes as a whole, and the last one with
-    entries stays. Nothing is stored where nothing goes.
+    The ledger may still begin before ``before_entry``: only whole fragments go, and the last
+    fragment
+    with entries stays. Without a fragment to drop, no record is stored.
 
     Args:
         seen: the ledger, if it was read just now.
 
+    Returns:
+        The ledger's metadata afterwards.
+
     Raises:
         NoSuchLedgerError: there is no such ledger.
-        InvalidRequestError: it does not go on in later terms.
+        InvalidRequestError: the ledger does not continue in later terms.
     """
     found = seen or cluster.ledger(ledger_id)
     if without_front(found.value, before_entry) == found.value:

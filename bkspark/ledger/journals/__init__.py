@@ -1,1 +1,1 @@
-"""Looking into journals, however long they are; ``journal_reader`` alone walks through them."""
+"""Reads journals of any length; only ``journal_reader`` walks through their bytes."""

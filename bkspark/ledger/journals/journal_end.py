@@ -1,7 +1,7 @@
-"""Records of a journal from where a reader needs them, without reading the rest.
+"""Reads records of a journal from a given entry on, without reading the rest.
 
-Every frame ends with its length, so the last ones are found from the journal's end; and the first
-ones are at its start. Both cost what they give, however long the journal is.
+Every frame ends with its length, so the last frames are found from the journal's end; the first are
+at its start. The cost of both grows with the records returned, not with the journal.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ Records = Sequence[AddRecord]
 
 @dataclass(frozen=True, slots=True)
 class JournalName:
-    """A journal on a bookie, and what is needed to believe it."""
+    """A journal on a bookie, with the means to verify its records."""
 
     ledger_id: int
     member: Member
@@ -30,13 +30,14 @@ class JournalName:
 def records_after(
     root: ReadableRoot, source: JournalName, begin: int, problems: list[str]
 ) -> Records:
-    """The records of a journal that may commit entries from ``begin`` on, in its order.
+    """Return the records of a journal that may commit entries from ``begin`` on, in journal order.
 
-    One whose rows are inline is given up as soon as it shows: they are no business of a plan.
+    A journal with inline rows is given up at its first record: plans do not need such records.
 
     Args:
-        problems: gets a line if the journal is damaged. The records in front of the damage are
-            given all the same: they are whole, and a gap shows by their ids.
+        problems: gets a line if the journal is damaged. Records before the damage are returned:
+            they
+            are whole, and their ids show a gap.
 
     Raises:
         CorruptDataError: there is no such journal.
@@ -58,7 +59,7 @@ def _reader(root: ReadableRoot, source: JournalName, known: int = 0) -> JournalR
 
 
 def _last_records(reader: JournalReader, begin: int) -> Records | None:
-    """So many that entry ``begin`` is among them; None if the way back is blocked before."""
+    """Return the last records, back to the record with entry ``begin``; None if blocked before."""
     found: list[AddRecord] = []
     for head in reader.backwards(reader.head):
         record = head.record
@@ -85,9 +86,10 @@ class JournalEnd:
 
     Attributes:
         record: its last good record; None if none was found.
-        end: where that ends, in bytes.
-        is_whole: whether nothing lies behind it. What does may be a record that is just being
-            appended, or what is left of records that were there.
+        end: where ``record`` ends, in bytes.
+        is_whole: whether no bytes follow ``record``. Following bytes may be a record in the middle
+            of
+            its append, or remains of lost records.
     """
 
     record: AddRecord | None = None
@@ -96,16 +98,16 @@ class JournalEnd:
 
 
 class JournalEnds:
-    """The last records of journals; asked again, it reads only what was appended since."""
+    """The last records of journals. A second look reads only bytes appended since the first."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, Member, str], JournalEnd] = {}
 
     def look(self, root: ReadableRoot, source: JournalName) -> JournalEnd:
-        """How the journal ends now.
+        """Return how the journal ends now.
 
         Raises:
-            CorruptDataError: it is gone.
+            CorruptDataError: the journal is gone.
             BookieUnavailableError: the bookie gives no sure answer.
         """
         key = (source.ledger_id, source.member, source.name)
@@ -117,12 +119,12 @@ class JournalEnds:
 
 
 def _looked(reader: JournalReader, known: JournalEnd) -> JournalEnd:
-    if reader.size < known.end:  # what was read of it is gone
+    if reader.size < known.end:  # bytes that were read before are gone
         return JournalEnd(known.record, known.end, is_whole=False)
     last = next(reader.backwards(reader.head), None)
     if last is not None:
         return JournalEnd(last.record, last.end)
-    # A journal of copies, whose records are by others, or what a killed writer left.
+    # Either a journal of copies, with records by other writers, or remains of a killed writer.
     found = None if ends_in_a_copy(reader) else reader.last_in_front_of_damage()
     for head in reader.forwards(reader.head, known.end if found is None else found.end):
         found = head
@@ -133,7 +135,9 @@ def _looked(reader: JournalReader, known: JournalEnd) -> JournalEnd:
 
 
 def ends_in_a_copy(reader: JournalReader) -> bool:
-    """Whether the last record is good and somebody else's, as where a recovery put copies."""
+    """Return whether the last record is good and by another writer, as after a recovery's
+    write-back.
+    """
     begin, _ = next(reader.frames_back(), (None, 0))
     head = None if begin is None else reader.head(begin)
     return head is not None and not reader.is_by_its_writer(head.record)

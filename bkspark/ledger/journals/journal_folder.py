@@ -1,13 +1,14 @@
-"""What lies among a ledger's journals on one bookie, and what of it may be believed.
+"""Lists a ledger's journals on one bookie, and reports foreign files among them.
 
-Rule. Only journals of ours belong there. Whatever else is found, a link or a folder that stands
-where a journal was, a file that a tool has left, a journal that was listed and is gone, may be all
-that is to be seen of records that were acknowledged. So what such a bookie lacks is unknown; what
-its good journals show counts, and the other bookies decide.
+Rule. Only bkspark's journals belong in the folder. Any other finding may be the only trace of
+acknowledged records: a link or folder in place of a journal, a file of some tool, a listed journal
+that is gone. Then missing records on such a bookie prove nothing. Its good journals count, and the
+other bookies decide.
 
-A listing is a hint (H21): some stores leave out for a while what is new. So the journals that the
-metadata tells by their names are looked up by these, and no absence rests on a listing alone. What
-it may leave out are copies that a recovery made which did not close the ledger.
+A listing is a hint (H21): some stores leave out new names for a while. So journals named by the
+metadata are looked up by name, and no absence rests on a listing alone. A listing may still leave
+out
+copies made by a recovery that did not close the ledger.
 """
 
 from collections.abc import Iterable
@@ -28,7 +29,7 @@ class JournalFolder:
 
     Attributes:
         names: of the journals, as the bookie knows them, sorted.
-        problem: why what they lack may have been there all the same, in one line; mostly empty.
+        problem: why missing records may have been there before, in one line; mostly empty.
     """
 
     names: tuple[str, ...]
@@ -40,9 +41,11 @@ class JournalGoneError(CorruptDataError):
 
 
 def journals_of(ledger: LedgerMetadata, member: Member) -> tuple[str, ...]:
-    """Those on ``member`` that the metadata tells by their names, as far as it does.
+    """Return the journal names on ``member`` that follow from the metadata.
 
-    They are of the writers of the fragments that it is in, and of who closed the ledger.
+    They belong to the writers of the member's fragments and, unless a recovery is running, to the
+    client
+    whose token the record has: the present writer, or the recovery that closed the ledger.
     """
     who = [(f.term, f.token) for f in ledger.fragments if member in f.ensemble and f.token]
     if ledger.state is not LedgerState.IN_RECOVERY:
@@ -53,10 +56,10 @@ def journals_of(ledger: LedgerMetadata, member: Member) -> tuple[str, ...]:
 def find_journals(
     root: ReadableRoot, bookie_id: str, ledger_id: int, known: Iterable[str]
 ) -> JournalFolder:
-    """The journals of a ledger.
+    """Find the journals of a ledger.
 
     Args:
-        known: those that are looked for by their names (``journals_of``).
+        known: names to look up directly (``journals_of``).
 
     Raises:
         BookieUnavailableError: the bookie gives no sure answer.
@@ -64,7 +67,7 @@ def find_journals(
     folder = layout.journal_folder(ledger_id)
     found = root.list(folder)
     listed = {f"{folder}/{name}" for name in found if layout.is_journal(name)}
-    # One that is listed as something else is strange, and told below.
+    # A known name that is listed with another type is strange; the problem reports it.
     seen = listed | {f"{folder}/{name.removesuffix('/')}" for name in found}
     unlisted = {name for name in known if name not in seen and root.size(name) is not None}
     names = tuple(sorted(listed | unlisted))
@@ -73,10 +76,10 @@ def find_journals(
 
 
 def journal_size(root: ReadableRoot, name: str) -> int:
-    """Length in bytes of a journal that was listed.
+    """Return the length in bytes of a listed journal.
 
     Raises:
-        CorruptDataError: it is gone.
+        CorruptDataError: the journal is gone.
         BookieUnavailableError: the bookie gives no sure answer.
     """
     size = root.size(name)
@@ -86,10 +89,10 @@ def journal_size(root: ReadableRoot, name: str) -> int:
 
 
 def read_journal(root: ReadableRoot, name: str, begin: int, length: int) -> bytes:
-    """``length`` bytes of a journal that was listed, from ``begin`` on, fewer at its end.
+    """Read ``length`` bytes of a listed journal from ``begin`` on, fewer at its end.
 
     Raises:
-        CorruptDataError: it is gone.
+        CorruptDataError: the journal is gone.
         BookieUnavailableError: the bookie gives no sure answer.
     """
     data = root.read(name, begin, length)

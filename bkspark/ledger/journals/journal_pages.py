@@ -1,9 +1,9 @@
-"""A journal on one bookie, read by pages, however long it is.
+"""Reads a journal of any length by pages.
 
-Only where pages begin is remembered. A page is read, checked and decoded when an entry in it is
-wanted; what lies in front of it is walked by the frames' prefixes, so large records are passed
-without being read. What is appended later is found from where the walk ended, and what lies near
-the end of a long journal by going back from there.
+Only the beginnings of pages are remembered. A page is read, checked and decoded when a reader wants
+one of its entries. Frames before the page are walked by their prefixes, so large records are passed
+unread. Frames appended later are found from the end of the walk. Frames near the end of a long
+journal are found by going back from the end.
 """
 
 from bisect import bisect_right
@@ -21,10 +21,10 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.ownership import counts
 
 PAGE_BYTES = 2**20
-"""What is decoded at once, if no single record is longer."""
+"""Bytes decoded at once, unless a single record is longer."""
 
 STEPS_BACK = 128
-"""How far an entry is looked for from the journal's end before the walk begins at its start."""
+"""Steps back from the journal's end in search of an entry, before the walk begins at the start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class Page:
     """Neighbouring records of one journal, ascending.
 
     Attributes:
-        byte_count: of the journal.
-        problem: what is wrong with the bytes between the records or behind them; may be empty.
-        is_cut: the journal ends here in an incomplete record, perhaps one that is being appended.
+        byte_count: bytes of the journal on this page.
+        problem: damage between the records or after them; may be empty.
+        is_cut: the journal ends here in an incomplete record, perhaps during its append.
     """
 
     records: tuple[StoredRecord, ...]
@@ -43,14 +43,14 @@ class Page:
     is_cut: bool = False
 
     def record_of(self, entry_id: int) -> StoredRecord | None:
-        """The record with ``entry_id``, if it is here."""
+        """Return the record with ``entry_id``, if it is on this page."""
         at = bisect_right(self.records, entry_id, key=lambda r: r.record.first_entry_id) - 1
         if at >= 0 and entry_id <= self.records[at].record.last_entry_id:
             return self.records[at]
         return None
 
     def counting(self, ledger: LedgerMetadata, entry_id: int) -> StoredRecord | None:
-        """The same, if it counts in ``ledger``: others lie in journals too (``ownership``)."""
+        """Return the record with ``entry_id`` if it counts in ``ledger`` (``ownership``)."""
         stored = self.record_of(entry_id)
         return stored if stored and counts(ledger.fragments, stored.record) else None
 
@@ -73,10 +73,10 @@ class JournalPages:
 
     Args:
         name: of the journal on its bookie.
-        start: where to begin; what lies in front of it is walked only if it is wanted.
+        start: where to begin; frames before are walked only when wanted.
 
     Attributes:
-        progress: grows with every piece that is read.
+        progress: grows with every piece read.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class JournalPages:
         self._index: list[IndexEntry] = [start] if start else []
         self._damage, self._tail = "", Tail.CLEAN
         self._blocked_size: int | None = None
-        self._ahead = journal_reader.CHUNK_BYTES  # and more for who reads on
+        self._ahead = journal_reader.CHUNK_BYTES  # grows while a reader continues
 
     @property
     def index(self) -> tuple[IndexEntry, ...]:
@@ -103,9 +103,10 @@ class JournalPages:
         return tuple(self._index)
 
     def page_of(self, root: ReadableRoot, entry_id: int) -> Page | None:
-        """The page that ``entry_id`` is on if it is in this journal at all.
+        """Return the page that holds ``entry_id`` if this journal has the entry.
 
-        Without one: what is wrong behind the last record, if anything is.
+        Without such a page, return a page with the problem after the last record, if there is a
+        problem.
 
         Raises:
             BookieUnavailableError: the bookie gives no sure answer.
@@ -124,7 +125,7 @@ class JournalPages:
         return self._page(reader, takewhile(lambda x: x[0] < ends[0], reader.frames(begin)))
 
     def first_after(self, root: ReadableRoot, entry_id: int) -> int | None:
-        """The first entry of the first good record that begins behind ``entry_id``."""
+        """Return the first entry of the first good record that begins after ``entry_id``."""
         reader = self._reader(root)
         self._go_near(reader, entry_id)
         self._walk(reader, entry_id)
@@ -137,7 +138,7 @@ class JournalPages:
         return None
 
     def walk(self, root: ReadableRoot, entry_id: int) -> None:
-        """Go on until ``entry_id`` is passed or the journal ends, reading as little as possible."""
+        """Walk until ``entry_id`` is passed or the journal ends, reading as little as possible."""
         self._walk(self._reader(root), entry_id)
 
     def _reader(self, root: ReadableRoot) -> JournalReader:
@@ -156,14 +157,14 @@ class JournalPages:
     # --- where to begin --------------------------------------------------------------------------
 
     def _go_near(self, reader: JournalReader, entry_id: int) -> None:
-        """Begin where ``entry_id`` is not far, or at the start of the journal."""
+        """Begin near ``entry_id``, or at the start of the journal."""
         if not self._end and entry_id > 0:
             self._begin_at(self._near_end(reader, entry_id))
         elif self._index and entry_id < self._index[0].first_entry_id and self._index[0].position:
             self._begin_at(None)
 
     def _near_end(self, reader: JournalReader, entry_id: int) -> IndexEntry | None:
-        """A frame near the journal's end that begins at or in front of ``entry_id``."""
+        """Find a frame near the journal's end that begins at or before ``entry_id``."""
         begin = end = reader.size
         steps = 0
         if end <= journal_reader.CHUNK_BYTES:
@@ -185,12 +186,12 @@ class JournalPages:
     # --- the walk --------------------------------------------------------------------------------
 
     def _walk(self, reader: JournalReader, entry_id: int) -> list[Span]:
-        """Go on until ``entry_id`` is passed; the frames that have it if any have."""
+        """Walk until ``entry_id`` is passed; return the frames that may hold it."""
         passed: list[Span] = []
         frames: list[Span] = []
         while self._last < entry_id and self._blocked_size != reader.size:
             self._tail, self._blocked_size = Tail.CLEAN, None
-            if len(frames) != 1:  # a long one, and the next may be as long
+            if len(frames) != 1:  # after one long record, the next may be as long
                 reader.read_ahead(self._end, self._ahead)
             frames = list(self._next_frames(reader))
             self._ahead = min(4 * self._ahead, PAGE_BYTES)
@@ -204,14 +205,14 @@ class JournalPages:
         return passed
 
     def _next_frames(self, reader: JournalReader) -> Iterator[Span]:
-        """Those of the next page: no more than fit into it, but at least one."""
+        """Yield the frames of the next page: no more than fit, but at least one."""
         for begin, end in reader.frames(self._end):
             if begin > self._end and end - self._end > self._ahead:
                 return
             yield begin, end
 
     def _pass(self, reader: JournalReader, frames: list[Span]) -> None:
-        """Let the walk end behind ``frames``, and note where a page begins if it is worth it."""
+        """Move the walk past ``frames``, and index a page if the last page is full."""
         begin, end = frames[0][0], frames[-1][1]
         first = reader.head(begin)
         if first is not None and (not self._index or end - self._index[-1].position > PAGE_BYTES):
@@ -231,7 +232,7 @@ class JournalPages:
 
     @property
     def _behind(self) -> Page | None:
-        """What is wrong behind the last record that was passed."""
+        """The problem after the last passed record."""
         ends = "" if self._tail is Tail.CLEAN else f"ends {self._tail.value}"
         problem, is_cut = self._damage or ends, self._tail is Tail.INCOMPLETE and not self._damage
         return Page((), 0, problem, is_cut) if problem else None

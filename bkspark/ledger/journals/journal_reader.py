@@ -1,15 +1,15 @@
-"""A journal as it is now, read in bounded pieces: the one walk through journals.
+"""Reads a journal in bounded pieces, in its present state: the only walk through journals.
 
-There are three ways. Forwards a reader goes by the checked lengths in the frames' prefixes, so it
-passes large records without reading them. Backwards it goes by the lengths in the trailers, from
-the journal's end. Past damage it goes to the last frame in front that shows its prefix.
+There are three ways. Forwards, the reader uses the checked lengths in the frames' prefixes, and
+passes large records unread. Backwards, it uses the lengths in the trailers, from the journal's end.
+Past damage, it goes back to the last frame with a visible prefix.
 
-What it holds is a piece of the journal and the one record that was asked for, however long the
-journal is and whatever it claims: a long frame is read, or passed, only if its head says the same.
+The reader holds one piece of the journal and the one wanted record, whatever length the journal has
+or claims. A long frame is read, or passed, only if its head confirms the length.
 
-Nor is it kept busy by what a journal claims: no more is looked through for a record than a writer
-can have left damaged, and hardly any emptiness, such as a file has that was only made longer. Such
-a journal is doubted; what it shows from its start on counts all the same.
+A journal's claims cannot keep the reader busy. The search for a record covers no more bytes than a
+writer can have left damaged, and few zeros, such as those of a file that was only extended. Such a
+journal is doubted; records found from its start still count.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -28,33 +28,34 @@ from bkspark.protocol.ledger.record import AddRecord
 
 CHUNK_BYTES = 64 * 1024
 CHUNK_BYTES_MAX = 2**20
-"""Who reads on is given more at once. A longer frame is not read unless its head is good."""
+"""Largest piece for a reader that continues. A longer frame is read only if its head is good."""
 
 CLAIMED_BYTES_MAX = 64 * 2**20
-"""A longer frame is not passed either unless its head is good."""
+"""A longer frame is not even passed unless its head is good."""
 
 SEARCH_BYTES = 64 * 2**20
-"""How far a record is looked for in front of damage: no record that is cut is mostly longer.
+"""How far before damage a record is searched: most cut records are shorter.
 
-And in how many zeros, where it is looked for further: rows have hardly as many in a row.
+Also the zeros after which a longer search stops: rows hardly contain so many in a row.
 """
 
 DAMAGE_BYTES_MAX = 5 * 2**29
-"""No writer leaves more behind its last good record, nor one that is damaged between good ones.
+"""Most bytes that a writer can leave damaged, after its last good record or between good records.
 
-A record has no more than 2 GiB of rows and a header of 256 MiB; the rest is room for others that
-were on their way with it.
+A record has at most 2 GiB of rows and a header of 256 MiB; the rest is room for records sent
+together
+with it.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A record, told by its head, and the bytes ``[begin, end)`` of the journal where it lies.
+    """A record decoded from its head, and its bytes ``[begin, end)`` in the journal.
 
-    What it says is true, but nothing is known of the rows that are stored with it.
+    The record is verified; its rows are not.
 
     Attributes:
-        index: of the place in the ensemble whose parts are stored with it.
+        index: place in the ensemble whose parts are stored with the record.
     """
 
     begin: int
@@ -65,11 +66,11 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """A good record, and the messages of those of its parts that are stored with it, by stripe.
+    """A good record, and the messages of its parts stored with it, by stripe.
 
     Attributes:
-        begin, end: the bytes of the journal where it lies.
-        header: its header, as it lies there.
+        begin, end: its bytes in the journal.
+        header: its header, as stored.
     """
 
     begin: int
@@ -80,7 +81,7 @@ class StoredRecord:
 
     @property
     def byte_count(self) -> int:
-        """Of its messages."""
+        """Bytes of the messages."""
         return sum(map(len, self.messages.values()))
 
 
@@ -90,12 +91,12 @@ Span = tuple[int, int]
 
 
 class _Bytes:
-    """The bytes of a journal, read a piece at a time, larger ones as somebody goes on.
+    """The bytes of a journal, read in pieces that grow while the reader continues.
 
     Attributes:
-        known: so many at its start are not read only because others are.
-        goes_back: whether what lies in front is wanted next.
-        chunk: how much is read at once.
+        known: known bytes at the start; a piece read backwards is not extended into them.
+        goes_back: whether the reader wants earlier bytes next.
+        chunk: bytes read at once.
     """
 
     def __init__(self, root: ReadableRoot, name: str, known: int, beat: Heartbeat) -> None:
@@ -111,20 +112,20 @@ class _Bytes:
 
     @property
     def size(self) -> int:
-        """Of the journal when it was looked at first."""
+        """Size of the journal at the first look, in bytes."""
         if self._size is None:
             self._size = journal_size(self._root, self.name)
         return self._size
 
     def at(self, begin: int, length: int) -> tuple[bytes, int]:
-        """Bytes that hold the ``length`` from byte ``begin`` on, and where these begin there."""
+        """Return bytes that contain ``length`` bytes from ``begin`` on, and the offset of these."""
         at = begin - self._base
         if 0 <= at <= len(self._data) - length:
             return self._data, at
         return self.read(begin, begin + length), 0
 
     def read(self, begin: int, end: int) -> bytes:
-        """The bytes ``[begin, end)``, fewer at the end of the journal; neighbours come along."""
+        """Read the bytes ``[begin, end)``, fewer at the journal's end, together with neighbours."""
         at = begin - self._base
         if at >= 0 and end - self._base <= len(self._data):
             return self._data[at : at + end - begin]
@@ -149,20 +150,20 @@ class _Bytes:
 
 
 class JournalReader:
-    """Reads journal ``name`` of a ledger on ``root``; goes one way at a time.
+    """Reads journal ``name`` of a ledger on ``root``, in one direction at a time.
 
     Args:
-        known: bytes that are known already; they are not read only because others are.
-        beat: called after each piece that was read, as a sign that storage answers.
-        headers: what decodes headers, if it has decoded some of the ledger's already.
+        known: known bytes at the start; a piece read backwards is not extended into them.
+        beat: called after each piece read, as a sign that storage answers.
+        headers: a decoder that may have decoded headers of this ledger before.
 
     Attributes:
-        end: where the last way forwards ended.
-        is_blocked: whether the last way ended at what is no record that leads on.
+        end: where the last walk forwards ended.
+        is_blocked: whether the last walk ended at bytes that do not lead to a further record.
 
     Raises:
-        CorruptDataError: the journal is gone; so all of these methods.
-        BookieUnavailableError: the bookie gives no sure answer; so all of these methods.
+        CorruptDataError: the journal is gone; all methods raise it.
+        BookieUnavailableError: the bookie gives no sure answer; all methods raise it.
     """
 
     def __init__(
@@ -184,13 +185,13 @@ class JournalReader:
 
     @property
     def size(self) -> int:
-        """Of the journal when it was looked at, in bytes."""
+        """Size of the journal at the first look, in bytes."""
         return self._bytes.size
 
     # --- one record ------------------------------------------------------------------------------
 
     def head(self, begin: int) -> Head | None:
-        """The record that begins at byte ``begin``, all of which is there; by its head alone."""
+        """Return the complete record that begins at byte ``begin``, verified by its head alone."""
         length = self._length(begin)
         data, record = (b"", None) if length is None else self._record(begin)
         if length is None or record is None:
@@ -198,10 +199,10 @@ class JournalReader:
         return Head(begin, begin + length, record, journal.ensemble_index(data, 0))
 
     def stored(self, begin: int, end: int | None = None) -> StoredRecord | None:
-        """The record that begins at byte ``begin`` and its rows, if all of it is good.
+        """Return the record that begins at byte ``begin`` with its rows, if all of it is good.
 
         Args:
-            end: of its frame, where that is known.
+            end: of the frame, if known.
         """
         data, frame = self._frame(begin, end)
         if frame is None:
@@ -210,12 +211,12 @@ class JournalReader:
         return StoredRecord(begin, begin + len(data), frame.record, messages, frame.header)
 
     def checked(self, begin: int, end: int) -> Head | None:
-        """The same, for who wants no rows."""
+        """Verify a whole record like ``stored``; return it without its rows."""
         _, frame = self._frame(begin, end)
         return None if frame is None else Head(begin, end, frame.record, frame.index)
 
     def _frame(self, begin: int, end: int | None) -> tuple[bytes, journal.Frame | None]:
-        """The bytes of the frame at byte ``begin``, and what they are if they are good."""
+        """Return the bytes of the frame at byte ``begin``, and the decoded frame if it is good."""
         length = self._length(begin) if end is None else end - begin
         if length is None or (length > CHUNK_BYTES_MAX and not self._is_what_it_claims(begin)):
             return b"", None
@@ -223,23 +224,26 @@ class JournalReader:
         return data, journal.decode_frame(data, self._digester, self._headers, position=begin)
 
     def is_framed(self, begin: int, end: int) -> bool:
-        """Whether the trailer in front of ``end`` is that of the frame that begins at ``begin``."""
+        """Return whether the trailer before ``end`` belongs to the frame beginning at ``begin``."""
         return self._length_in_front_of(end) == end - begin
 
     def is_by_its_writer(self, record: AddRecord) -> bool:
-        """Whether ``record`` names the token of the writer whose journal this is.
+        """Return whether ``record`` names the token of this journal's writer.
 
-        What an application stores can be made to look like a record, but it cannot know the token.
+        An application's data can imitate a record, but the application cannot know the token.
         """
         try:
             return self._bytes.name == layout.journal(record.ledger_id, record.term, record.token)
-        except InvalidRequestError:  # damaged, where nobody gave the password that tells
+        except InvalidRequestError:  # damaged; without the password the digest did not reveal it
             return False
 
     # --- forwards --------------------------------------------------------------------------------
 
     def frames(self, begin: int = 0) -> Iterator[Span]:
-        """Where frames begin and end, from byte ``begin`` on, where one does; by their prefixes."""
+        """Yield beginnings and ends of frames from byte ``begin`` on, by their prefixes.
+
+        A frame must begin at ``begin``.
+        """
         self.end, self.is_blocked, self._bytes.goes_back = begin, False, False
         while self.end < self.size:
             length = self._length(self.end)
@@ -250,7 +254,7 @@ class JournalReader:
             self.end += length
 
     def forwards(self, read: Callable[[int], R | None], begin: int = 0) -> Iterator[R]:
-        """What ``read``, ``head`` or ``stored``, gives from ``begin`` on, up to damage."""
+        """Yield results of ``read`` (``head`` or ``stored``) from ``begin`` on, up to damage."""
         for at, _ in self.frames(begin):
             found = read(at)
             if found is None:
@@ -259,15 +263,16 @@ class JournalReader:
             yield found
 
     def read_ahead(self, begin: int, byte_count: int) -> None:
-        """Read so many bytes at once, because all of them will be wanted."""
+        """Read ``byte_count`` bytes at once, because all of them will be wanted."""
         self._bytes.goes_back = False
         self._bytes.read(begin, min(self.size, begin + min(byte_count, CHUNK_BYTES_MAX)))
 
     def tail(self, reach: int = journal.PREFIX_BYTES) -> Tail:
-        """How the journal ends behind ``end``, by its next ``reach`` bytes.
+        """Return how the journal ends after ``end``, by its next ``reach`` bytes.
 
-        Zeros with nothing else behind them are blocks that were allocated and never written, unless
-        there are more than any writer was about to write.
+        Zeros alone are blocks that were allocated and never written, unless there are more of them
+        than a
+        writer can have been about to write.
         """
         begin = self.end
         if begin >= self.size:
@@ -287,10 +292,10 @@ class JournalReader:
     # --- backwards -------------------------------------------------------------------------------
 
     def frames_back(self, *, past_damage: bool = False) -> Iterator[Span]:
-        """Where frames begin and end, the last one first; by their trailers.
+        """Yield where frames begin and end, the last frame first, by their trailers.
 
         Args:
-            past_damage: whether to go on in front of it; otherwise it is the end of the way.
+            past_damage: whether to continue before damage; otherwise stop there.
         """
         end, self.is_blocked, self._bytes.goes_back = self.size, False, True
         while end > 0:
@@ -307,12 +312,12 @@ class JournalReader:
     def backwards(
         self, read: Callable[[int], R | None], *, past_damage: bool = False
     ) -> Iterator[R]:
-        """What ``read``, ``head`` or ``stored``, gives from the end back, up to damage.
+        """Yield results of ``read`` (``head`` or ``stored``) from the end back, up to damage.
 
-        It ends at a record that is not by the journal's writer as well: that may be none.
+        Stops also at a record by another writer: such bytes may be no record.
 
         Args:
-            past_damage: whether to go on in front of it; damaged records are left out then.
+            past_damage: whether to continue before damage; damaged records are then left out.
         """
         for begin, _ in self.frames_back(past_damage=past_damage):
             found = read(begin)
@@ -324,9 +329,9 @@ class JournalReader:
             yield found
 
     def last_in_front_of_damage(self) -> Head | None:
-        """The last record that is not known, of a journal that does not end with one.
+        """Find the last unknown record of a journal that ends without a record.
 
-        Looked for where records seem to begin, and not too far from the end.
+        The search tries places where records seem to begin, within ``SEARCH_BYTES`` of the end.
         """
         self._bytes.goes_back = True
         floor = max(self._bytes.known, self.size - SEARCH_BYTES)
@@ -337,9 +342,9 @@ class JournalReader:
         return None
 
     def _ends_in_front_of(self, damage: int, floor: int) -> Iterator[int]:
-        """Where frames seem to end in front of ``damage`` and behind ``floor``, last first.
+        """Yield where frames seem to end between ``floor`` and ``damage``, last first.
 
-        Looked for no further than damage can reach, and not in front of too many zeros.
+        The search stops at ``DAMAGE_BYTES_MAX``, and at ``SEARCH_BYTES`` of zeros.
         """
         end, zeros = damage, 0
         floor = max(floor, damage - DAMAGE_BYTES_MAX)
@@ -362,7 +367,9 @@ class JournalReader:
     # --- one frame -------------------------------------------------------------------------------
 
     def _length(self, begin: int) -> int | None:
-        """Length of the frame at byte ``begin``, if all of it is there and it may be believed."""
+        """Return the length of the frame at byte ``begin``, if the frame is complete and
+        credible.
+        """
         length = self._frame_length(begin)
         if length is None or begin + length > self.size:
             return None
@@ -375,12 +382,12 @@ class JournalReader:
         return journal.frame_length(data, at, position=begin)
 
     def _record(self, begin: int) -> tuple[bytes, AddRecord | None]:
-        """The head of the frame that begins at byte ``begin``, and the record that it tells."""
+        """Return the head of the frame that begins at byte ``begin``, and its record."""
         data = self._head_bytes(begin)
         return data, journal.decode_head(data, 0, self._digester, self._headers, position=begin)
 
     def _is_what_it_claims(self, begin: int) -> bool:
-        """Whether a long frame has a good head, and the room that its rows take."""
+        """Return whether a long frame has a good head, and the length that its rows need."""
         data, record = self._record(begin)
         return record is not None and journal.is_as_long_as_its_rows(data, record)
 

@@ -1,4 +1,4 @@
-"""What one bookie says of how far a ledger may be read."""
+"""Finds how far a ledger may be read, by the journals of one bookie."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class MemberEnd:
     """The ends of a ledger's journals on one bookie.
 
     Attributes:
-        ends: by the journal's name.
+        ends: journal name -> end.
         problem: why the bookie may have had more than it shows, in one line; mostly empty.
     """
 
@@ -31,21 +31,21 @@ class MemberEnd:
 
     @property
     def last_record(self) -> AddRecord | None:
-        """The one with the highest LAC."""
+        """The last record with the highest LAC."""
         records = (end.record for end in self.ends.values() if end.record is not None)
         return max(records, key=lambda record: record.last_add_confirmed, default=None)
 
     @property
     def last_add_confirmed(self) -> int:
-        """The highest LAC; -1 if no record says one."""
+        """The highest LAC; -1 if no record has a LAC."""
         record = self.last_record
         return INVALID_ENTRY_ID if record is None else record.last_add_confirmed
 
     @property
     def reached(self) -> int:
-        """The last entry of the newest record in the writer's own journal, -1 without one.
+        """The last entry of the newest record in the writer's own journal, -1 without a record.
 
-        Journals of others hold copies of his records.
+        Other journals hold copies of the writer's records.
         """
         own = (
             end.record.last_entry_id
@@ -55,19 +55,22 @@ class MemberEnd:
         return max(own, default=INVALID_ENTRY_ID)
 
     def had(self, last_confirmed: int) -> Stored:
-        """What the last records here say that the members of the last fragment had.
+        """Return the last entries on the last fragment's members, as the last records here state
+        them.
 
         Args:
-            last_confirmed: when the metadata named them.
+            last_confirmed: the LAC at the time when the metadata named the members.
         """
         records = (end.record for end in self.ends.values() if end.record is not None)
         return evidence.stored(records, last_confirmed)
 
     def is_sure(self, before: "MemberEnd | None") -> bool:
-        """Whether the bookie surely had no more when it was asked, or ``before``.
+        """Return whether the bookie surely had no more records, at this look or at the look
+        ``before``.
 
-        A journal that did not end with a record, and goes on behind that place by now, was just
-        being appended to.
+        A journal may have bytes after its last record if its last record has moved on since
+        ``before``: an
+        append was running.
         """
         return not self.problem and all(
             end.is_whole or (before is not None and _grew(before.ends.get(name), end))
@@ -90,12 +93,12 @@ def member_end(
     digester: Digester,
     known: JournalEnds,
 ) -> MemberEnd:
-    """What ``member`` of the last fragment says of how far ``ledger`` may be read.
+    """Return how far ``ledger`` may be read, by the journals of ``member`` of its last fragment.
 
-    Journals of older terms say no more than the beginning of that fragment does.
+    Journals of terms before that fragment's are skipped: the fragment's beginning says as much.
 
     Args:
-        known: what was read of the journals before.
+        known: ends that were read before.
 
     Raises:
         BookieUnavailableError: the bookie gives no sure answer.
@@ -118,7 +121,10 @@ def member_end(
 
 
 def _believed(end: JournalEnd, ledger: LedgerMetadata) -> JournalEnd:
-    """``end``; a LAC may be used only with metadata in which its term is open already."""
+    """Return ``end``; raise if its record's term is not open yet in the metadata.
+
+    A LAC counts only with metadata in which its term is open.
+    """
     if end.record is not None and end.record.term > ledger.term:
         raise CorruptDataError(f"a record is of term {end.record.term}, which is not open yet")
     return end
@@ -127,10 +133,11 @@ def _believed(end: JournalEnd, ledger: LedgerMetadata) -> JournalEnd:
 def _lost(
     root: ReadableRoot, member: Member, ledger: LedgerMetadata, ends: Mapping[str, JournalEnd]
 ) -> str:
-    """Why a bookie may have had more than it shows: it lacks what was there before all else.
+    """Return why a bookie may have had more than it shows: a marker of its first step is missing.
 
-    What it has got of a recovery since then are copies, and do not show all that it had; and a
-    journal that is there still may have lost its end with the marker (R18).
+    Records that a recovery has written there since are copies, and do not show all former records.
+    A
+    journal that still exists may have lost its end together with the marker (R18).
     """
     taken = Taken.of(ledger)
     own = ends.get(taken.journal)

@@ -1,7 +1,8 @@
-"""What one bookie has of one ledger: its journals, found by their names and read by pages.
+"""Reads one ledger's journals on one bookie: finds them by name and reads them by pages.
 
-Used by one task at a time. The storage is looked up anew for every question, so nothing is believed
-of a directory that was wiped, swapped or unmounted since.
+Only one task at a time uses an object. Every question opens the storage anew, so a wiped, swapped
+or
+unmounted directory is noticed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class NamedPage:
-    """A page and the name of the journal it is from."""
+    """A page and the name of its journal."""
 
     journal: str
     page: Page
@@ -40,7 +41,7 @@ class MemberJournals:
 
     Args:
         address: finds the member; raises ``BookieUnavailableError``.
-        index: where to begin in some of the journals, for a reader of a part of the ledger.
+        index: starting places in some of the journals, for a reader of a part of the ledger.
     """
 
     def __init__(
@@ -62,10 +63,11 @@ class MemberJournals:
         self._problems: dict[str, str] = {}
 
     def end(self, ledger: LedgerMetadata) -> MemberEnd:
-        """What the bookie says of how far ``ledger`` may be read.
+        """Return how far ``ledger`` may be read, by the journals of this bookie.
 
         Raises:
-            BookieUnavailableError: the bookie gives no sure answer; so all of these methods.
+            BookieUnavailableError: the bookie gives no sure answer. All methods with questions
+                raise it.
         """
         with self._asked() as root:
             return member_end(root, self._member, ledger, self._digester, self._ends)
@@ -77,7 +79,7 @@ class MemberJournals:
 
     @property
     def progress(self) -> int:
-        """Grows while a long question is worked on; may be read by another task."""
+        """Grows during a long question; other tasks may read it."""
         return sum(pages.progress for pages in list(self._journals.values()))
 
     def pages_of(
@@ -88,13 +90,14 @@ class MemberJournals:
         *,
         only_new: bool = False,
     ) -> list[NamedPage] | None:
-        """The pages that ``entry_id`` is on if it is here at all; None if there is no journal.
+        """Return the pages that hold ``entry_id`` if the bookie has it; None if there is no
+        journal.
 
-        Where a known journal shows some of its record, it is not looked whether others have come.
+        If a known journal shows a counting record of the entry, new journals are not looked for.
 
         Args:
-            refused: records that are not wanted, wherever they lie.
-            only_new: whether just that is looked, for who has seen what known journals show.
+            refused: records that the caller does not want, wherever they lie.
+            only_new: skip known journals; for callers that have already seen their pages.
         """
 
         def is_enough(page: Page) -> bool:
@@ -110,7 +113,7 @@ class MemberJournals:
         return pages if self._journals else None
 
     def first_after(self, ledger: LedgerMetadata, entry_id: int) -> int | None:
-        """The first entry of the first group that begins behind ``entry_id``."""
+        """Return the first entry of the first group that begins after ``entry_id``."""
         with self._asked() as root:
             self._find_journals(root, ledger)
             found = self._each(
@@ -119,7 +122,7 @@ class MemberJournals:
         return min((first for _, first in found if first is not None), default=None)
 
     def index(self, ledger: LedgerMetadata, end: int) -> list[IndexEntry]:
-        """Where pages begin, up to entry ``end``."""
+        """Return where pages begin, up to entry ``end``."""
         with self._asked() as root:
             self._find_journals(root, ledger)
             self._each(self._journals.values(), lambda pages: pages.walk(root, end))
@@ -133,10 +136,12 @@ class MemberJournals:
         entry_id: int,
         is_enough: Callable[[Page], bool],
     ) -> list[NamedPage]:
-        """Of journals that may have it: what an older term began has no record of a later one.
+        """Return pages of the journals that may hold the entry; journals of older terms are
+        skipped.
 
-        The owner's own come first. Copies that somebody made lie in those of later terms, which are
-        looked into only where the owner's do not show all of the record.
+        The owner's journals come first. Journals of later terms hold copies; they are read only if
+        the
+        owner's journals do not show the whole record.
         """
         terms = owners(ledger.fragments, entry_id)
         likely = [pages for pages in journals if layout.journal_term(pages.name) >= terms.start]
@@ -156,7 +161,7 @@ class MemberJournals:
     def _each(
         self, journals: Iterable[JournalPages], ask: Callable[[JournalPages], T]
     ) -> list[tuple[str, T]]:
-        """What each journal answers, with its name; one that is gone is a problem."""
+        """Ask each journal; return answers with the journals' names. Damage becomes a problem."""
         found = []
         for pages in journals:
             try:
@@ -166,7 +171,7 @@ class MemberJournals:
         return found
 
     def _find_journals(self, root: BookieRoot, ledger: LedgerMetadata) -> list[JournalPages]:
-        """Those that were not known yet."""
+        """Find the journals; return those not known yet."""
         known = journals_of(ledger, self._member)
         folder = find_journals(root, self._member.bookie_id, self._ledger_id, known)
         if folder.problem:
@@ -183,12 +188,12 @@ class MemberJournals:
 
     @contextmanager
     def _asked(self) -> Iterator[BookieRoot]:
-        """For one question; what was wrong at those before may have gone."""
+        """Open the bookie for one question, and clear problems of earlier questions."""
         self._problems.clear()
         with open_bookie(self._address(self._member)).open_root() as root:
             yield root
 
 
 def _shows_all(stored: StoredRecord | None) -> TypeGuard[StoredRecord]:
-    """Whether a record is here with all its parts, so that no other copy adds anything."""
+    """Return whether a record is here with all its parts, so that further copies add no data."""
     return stored is not None and len(stored.messages) == len(stored.record.parts)

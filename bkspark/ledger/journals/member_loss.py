@@ -1,8 +1,9 @@
-"""Whether a member of a ledger's last fragment has lost what it had of the ledger.
+"""Tells whether a member of a ledger's last fragment has lost data of the ledger.
 
-Rule. Before the metadata named it, it took something that nobody makes anew (``enlisting``). If
-that is gone, so may be more: what it lacks proves nothing, now and for ever, whatever copies a
-recovery has given it since (R18). A journal that holds nothing is as good as none.
+Rule. Before the metadata named the member, it took markers that no client makes again
+(``enlisting``). If a marker is gone, more may be gone. Then a missing entry on this member proves
+nothing, for ever, whatever copies a recovery has written there since (R18). An empty journal counts
+as a missing journal.
 """
 
 from dataclasses import dataclass
@@ -14,11 +15,11 @@ from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What each member of a fragment took before the metadata named it.
+    """What each member of a fragment took before the metadata named the member.
 
     Attributes:
         permission: the marker of the fragment's writer.
-        journal: his journal, which was begun with a header; empty where it was not.
+        journal: the writer's journal, begun with a header; empty without headers.
     """
 
     permission: str
@@ -26,20 +27,20 @@ class Taken:
 
     @classmethod
     def of(cls, ledger: LedgerMetadata) -> "Taken":
-        """For the last fragment."""
+        """Return the markers of the last fragment."""
         ledger_id, fragment = ledger.ledger_id, ledger.last_fragment
-        if not fragment.token:  # of an older version, in any term
+        if not fragment.token:  # a record of an older version, in any term
             return cls(layout.term_marker(ledger_id, FIRST_TERM))
         who = (ledger_id, fragment.term, fragment.token)
         begun = layout.journal(*who) if fragment.has_headers else ""
         return cls(layout.permission(*who), begun)
 
     def missing_in(self, root: ReadableRoot, *, is_begun: bool = False) -> str:
-        """What of it a bookie lacks, in words; empty if it has all.
+        """Describe the first missing marker on a bookie; empty if none is missing.
 
         Args:
-            is_begun: whether the journal has shown a record just now. It need not be looked for
-                then: what is not in it was not there before.
+            is_begun: whether the journal has just shown a record. If so, skip the look at the
+                journal.
 
         Raises:
             BookieUnavailableError: the bookie gives no sure answer.
@@ -51,7 +52,7 @@ class Taken:
         return ""
 
     def is_bare_in(self, root: ReadableRoot) -> bool:
-        """Whether a bookie has all of it, and nothing that was written behind it.
+        """Return whether a bookie has all markers, and no bytes after the journal's header.
 
         Raises:
             BookieUnavailableError: the bookie gives no sure answer.
@@ -61,7 +62,7 @@ class Taken:
 
 
 def _behind_the_first(root: ReadableRoot, name: str) -> int:
-    """How many bytes of a journal lie behind its first frame; below 0 if that is not all there."""
+    """Return how many bytes follow a journal's first frame; below 0 if the frame is incomplete."""
     prefix = root.read(name, 0, journal.PREFIX_BYTES)
     length = None if prefix is None else journal.frame_length(prefix, 0, position=0)
     return -1 if length is None else (root.size(name) or 0) - length

@@ -1,10 +1,11 @@
-"""What a recovery does that another one has displaced: wait, look, and only then try again.
+"""Waits after another recovery has displaced this one; only then does this one try again.
 
-Each recovery raises the term and so undoes the work of the one before. Any number may begin at
-once, but whoever was displaced first lets the other finish: it waits while the ledger is in
-recovery and changes, then for a while in which it does not, longer every time and by chance longer
-or shorter than others. A ledger that is OPEN again has a writer, who changes it for as long as he
-lives: nobody waits for that. Waiting is about getting done; nothing is decided by it.
+Each recovery raises the term, and so undoes the work of the recovery before. Any number may begin
+at
+once, but a displaced recovery lets the other finish. It waits while the ledger is in recovery and
+changes, then for several looks without a change. The pause doubles with each displacement and is
+random. An OPEN ledger has a writer, which changes the record as long as it lives: the wait ends
+there. Waiting only helps progress; no decision rests on it.
 """
 
 from bkspark import environment
@@ -19,7 +20,7 @@ FIRST_PAUSE_SECONDS = 0.02
 def wait_for_others(
     cluster: Cluster, ledger_id: int, displaced_before: int
 ) -> Versioned[LedgerMetadata]:
-    """Return the ledger once no recovery is at it, or nobody has changed it during several looks.
+    """Return the ledger once it is not in recovery, or has not changed during several looks.
 
     Args:
         displaced_before: how often this recovery was displaced before, >= 0.

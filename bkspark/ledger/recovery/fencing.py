@@ -1,8 +1,7 @@
-"""What a recovery asks one bookie: to fence and show the end of what it has, to look a record up.
+"""Instructions to one bookie: fence and read the end of its journals; look a record up.
 
-All are picklable instructions that touch one bookie and nothing else, so that Spark tasks can
-carry them out next to the data. They return what they found or why they could not; they do not
-raise for a bookie that fails.
+Each is picklable and touches only its bookie, so Spark tasks can run it next to the data. A failing
+bookie is a result, not an exception.
 """
 
 import logging
@@ -46,17 +45,19 @@ logger = logging.getLogger(__name__)
 class FenceAndRead:
     """Fence a ledger's writer on one bookie, then read the end of the journals there.
 
-    The order is the whole point: an absence that is seen before the fence is durable can still turn
-    into an acknowledged entry (RB-01, R16). And only behind all that is read is looked
-    for what the bookie took before the metadata named it: what is there then was there while the
-    rest was looked for, so nothing was lost in between (R18).
+    The order is essential: an absence seen before the fence is durable can still turn into an
+    acknowledged entry (RB-01, R16). After all reading, the instruction looks for the markers that
+    the
+    bookie took before the metadata named the bookie. Markers present then were present during the
+    reading, so no data was lost in between (R18).
 
     Attributes:
-        writer: whom to fence. A journal of a later term holds copies made by a recovery that did
-            not close the ledger: whatever damage hides there, the writer never counted it, so what
-            the writer's own journal lacks stays absent.
-        fragments: of the ledger: they tell which records count.
-        journals: those that the metadata tells by their names.
+        writer: the writer to fence. A journal of a later term holds copies made by a recovery that
+            did
+            not close the ledger. The writer never counted such copies, so damage there does not put
+            entries missing from the writer's own journal in doubt.
+        fragments: of the ledger; they decide which records count.
+        journals: journal names known from the metadata.
     """
 
     ledger_id: int
@@ -81,9 +82,9 @@ class FenceAndRead:
             return Failure(str(error))
 
     def _fence(self, root: BookieRoot) -> str:
-        """Why the writer could not be fenced, in one line; empty if it was.
+        """Fence the writer; return why the fence failed, in one line, or an empty text.
 
-        A bookie that cannot be written to may be readable all the same (H38).
+        A bookie that refuses writes may still be readable (H38).
         """
         try:
             root.put_new(self.writer.fence, b"")
@@ -93,7 +94,7 @@ class FenceAndRead:
         return ""
 
     def _judged(self, tail: MemberTail) -> MemberTail:
-        """``tail``, and whether the bookie has lost data of the ledger; looked up anew."""
+        """Return ``tail``, marked as lost data if a new look finds a marker missing."""
         if tail.answer.doubt is Doubt.UNCLEAR:
             return tail
         with open_bookie(self.address).open_root() as root:
@@ -134,19 +135,26 @@ class FenceAndRead:
         return self._together(tails, MemberAnswer(records, doubt), problem)
 
     def _matters(self, name: str) -> bool:
-        """Whether a journal may tell of the last fragment: not those of earlier terms, where the
-        fragments name their owners. So it costs the same however many writers came before."""
+        """Return whether a journal may hold records of the last fragment.
+
+        If fragments name their owners, journals of earlier terms hold none. So the cost does not
+        grow with
+        the number of earlier writers.
+        """
         is_owned = self.fragments[-1].owner > 0
         return not is_owned or layout.journal_term(name) >= self.writer.term
 
     def _doubt(
         self, tails: Mapping[str, JournalTail], unclear: Sequence[str]
     ) -> tuple[Doubt | None, str]:
-        """Why what the bookie does not show may be there, with the reason in one line."""
+        """Return why records not shown may still exist on the bookie, with the reason in one
+        line.
+        """
         doubt, problem = None, ""
         for name, tail in tails.items():
-            # All records of an earlier term's writer are decided, so none that its torn end hides
-            # is in doubt: he had laid the ledger down (versions without owners), or was recovered.
+            # All records of an earlier term's writer are decided: the writer had ended properly
+            # (versions without owners), or was recovered. So a torn end of its journal puts no
+            # record in doubt.
             term = layout.journal_term(name)
             is_in_doubt = term == self.writer.term and tail.tail is not Tail.CLEAN
             if is_in_doubt and doubt is not Doubt.DAMAGED:
@@ -160,7 +168,7 @@ class FenceAndRead:
     def _together(
         self, tails: Mapping[str, JournalTail], answer: MemberAnswer, problem: str
     ) -> MemberTail:
-        """What all the journals show."""
+        """Combine the results of all journals."""
         each = tails.values()
         own = [name for name in tails if layout.journal_term(name) <= self.writer.term]
         hidden = chain.from_iterable(tails[name].hidden for name in own)
@@ -184,7 +192,7 @@ class FenceAndRead:
     def _good_pieces(
         self, root: BookieRoot, stored: StoredRecord, digester: Digester, beat: Heartbeat
     ) -> frozenset[Piece]:
-        """What this bookie has of the record's rows, every byte checked."""
+        """Return which of the record's rows this bookie has, with every byte checked."""
         logs = stored.record.entry_logs
         good = [log for log in logs if self._is_good(root, log, digester, beat)]
         inline = (("", stripe) for stripe in stored.messages)
@@ -208,11 +216,11 @@ class FenceAndRead:
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """Find the newest record that ends at ``entry_id`` or in front of it; changes nothing.
+    """Find the newest record that ends at or before ``entry_id``; changes nothing.
 
     Attributes:
-        fragments: of the ledger: they tell which records count.
-        journals: those that the metadata tells by their names.
+        fragments: of the ledger; they decide which records count.
+        journals: journal names known from the metadata.
     """
 
     ledger_id: int
@@ -251,11 +259,11 @@ class LookUp:
             except CorruptDataError as error:
                 problems.append(told_of(self.address.bookie_id, error.args[0]))
             if newest is not None and newest.last_entry_id == self.entry_id:
-                return Shown(newest)  # nothing is newer, wherever it may be
+                return Shown(newest)  # no other journal can have a newer record
         return Shown(newest, "; ".join(problems))
 
     def _likely_first(self, names: Sequence[str]) -> list[str]:
-        """The journals of the term that owns the entry, and then all others."""
+        """Return the journals of the term that owns the entry, then the rest."""
         terms = owners(self.fragments, self.entry_id)
         return sorted(names, key=lambda name: layout.journal_term(name) not in terms)
 

@@ -1,13 +1,14 @@
-"""The end of a journal, read from its end: what a recovery needs, however long the journal is.
+"""Reads the end of a journal, backwards: enough for a recovery, however long the journal is.
 
-The way back goes from trailer to trailer. Where one is damaged, the usual trace of a killed writer,
-it goes on at the last frame in front that shows its prefix. What an application stores could be
-made to look like a frame, and a crash could leave it at the end of a journal; but it would not be a
-frame of this journal, whose records name their writer's random token. So only such records lead the
-way; a journal that a recovery made, which holds others' records, is read from its start.
+The way back goes from trailer to trailer. At a damaged trailer, the usual trace of a killed writer,
+the search continues at the last frame before with a visible prefix. An application's data could
+imitate a frame, and a crash could leave such bytes at the end of a journal. But records of a
+journal
+name their writer's random token, so only records with the token lead the way. A journal made by a
+recovery holds records of other writers, and is read from its start.
 
-Frames behind damage that were met on this way count like any other: their digests bind them to
-their place. What the damage hides is told by the entries on both sides of it.
+Frames found after damage count like other frames: their digests bind them to their place. The
+entries before and after damage tell which entries it hides.
 """
 
 from collections import deque
@@ -27,21 +28,21 @@ from bkspark.protocol.ledger.ownership import counts
 from bkspark.protocol.ledger.record import AddRecord, later
 
 IN_FLIGHT_BYTES_MAX = 2**31 + 64 * 2**20
-"""No writer has more rows on their way: what it may submit, and one group as large as can be."""
+"""Most bytes of unconfirmed rows: a writer's limit, plus one group of the largest size."""
 
 MET_BYTES_MAX = 2**20
-"""Of the records that are kept on the way back, until the way forwards wants them."""
+"""Bytes of records kept on the way back for the way forwards."""
 
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """Which records of a ledger are asked for: those behind what nothing is to be done about.
+    """Which records of a ledger a recovery asks for: those after the entries already settled.
 
     Attributes:
-        after: the last entry in front of the last fragment.
-        last_confirmed: the last that was acknowledged when the metadata named that.
-        is_fully_replicated: whether what is acknowledged is asked for as well, as long as it is not
-            known to be fully replicated.
+        after: the last entry before the last fragment.
+        last_confirmed: the last entry acknowledged when the metadata named the last fragment.
+        is_fully_replicated: whether to ask for acknowledged entries too, until they are known to be
+            fully replicated.
     """
 
     after: int
@@ -49,7 +50,7 @@ class Since:
     is_fully_replicated: bool = False
 
     def said_by(self, record: AddRecord) -> int:
-        """The last entry that, as ``record`` tells, is not asked for."""
+        """Return the last settled entry according to ``record``."""
         if self.is_fully_replicated:
             return max(self.after, record.last_add_fully_replicated)
         return max(self.after, record.last_add_confirmed)
@@ -62,20 +63,22 @@ class JournalTail:
     Attributes:
         tail: how the journal ends after them.
         records: that commit entries.
-        last_add_fully_replicated: as far as the records read tell, where that is asked for; -1
-            otherwise.
-        last_add_confirmed: the highest LAC among the records read, those behind damage too (R14);
-            -1 if there are none.
-        confirmed: the last record whose entries are all confirmed, if it was read; a confirmation
-            knows the length and the transactions up to there as well.
+        last_add_fully_replicated: according to the records read, if asked for; -1 otherwise.
+        last_add_confirmed: the highest LAC among the records read, also after damage (R14); -1
+            without
+            records.
+        confirmed: the last record read whose entries are all confirmed. A confirmation also has the
+            length and the transactions up to there.
         shown: first and last entries of the good records read.
-        hidden: first and last entries that damaged records may have held; None as the last one
-            where no good record follows.
-        reached: the last entry of the newest good record by the journal's own writer; -1 if there
-            is none, as where a recovery has put copies.
-        had: what the good records read say that the members of the ensemble had.
-        has_records: whether there is any good record, be it one that says nothing.
-        rest_bytes: how many bytes lie behind the last record that leads on from the start.
+        hidden: first and last entries that damaged records may have held; the last is None if no
+            good
+            record follows.
+        reached: the last entry of the newest good record by the journal's own writer; -1 without
+            one,
+            as in a recovery's journal of copies.
+        had: last entries on the ensemble's members, as stated by the good records read.
+        has_records: whether there is a good record of any kind, also a header or a confirmation.
+        rest_bytes: bytes after the last record reachable from the start.
     """
 
     records: tuple[StoredRecord, ...]
@@ -101,13 +104,15 @@ def read_tail(
     since: Since,
     beat: Heartbeat = no_heartbeat,
 ) -> JournalTail:
-    """The records of journal ``name`` that ``since`` asks for.
+    """Return the records of journal ``name`` that ``since`` asks for.
 
-    Those that do not count in the ledger are left out, once they have told what damage may hide.
+    Records that do not count in the ledger are left out, after they have helped to tell what damage
+    may
+    hide.
 
     Args:
         fragments: of the ledger.
-        beat: called after each piece that was read.
+        beat: called after each piece read.
 
     Raises:
         CorruptDataError: the journal is gone.
@@ -141,7 +146,7 @@ def read_tail(
 
 
 def _summed_up(found: Sequence[StoredRecord], since: Since) -> JournalTail:
-    """What good records say, of a journal that ends well."""
+    """Summarise good records, as of a journal that ends well."""
     confirmed = max((stored.record.last_add_confirmed for stored in found), default=-1)
     floor = max((since.said_by(stored.record) for stored in found), default=since.after)
     committing = [stored for stored in found if not stored.record.is_confirmation]
@@ -168,10 +173,11 @@ def newest_record(
     entry_id: int,
     beat: Heartbeat = no_heartbeat,
 ) -> AddRecord | None:
-    """The last record of journal ``name`` that ends at ``entry_id`` or before; None without one.
+    """Return the last record of journal ``name`` that ends at or before ``entry_id``; None without
+    one.
 
     Args:
-        fragments: of the ledger, in which the record counts.
+        fragments: of the ledger; they decide whether a record counts.
 
     Raises:
         As ``read_tail``.
@@ -198,10 +204,11 @@ def newest_record(
 def _begin_of_tail(
     reader: JournalReader, since: Since
 ) -> tuple[int, dict[int, StoredRecord | None]]:
-    """Where to begin reading: at a frame whose entries are all done with, or at the start.
+    """Return where to begin reading: at a frame with only settled entries, or at the start.
 
-    And the good records from there on, as far as they were met, by where they begin; None for those
-    that are read once more, because so many rows are not kept.
+    Also return the good records met from there on, by their beginnings. None stands for records to
+    be
+    read again, because so many rows are not kept.
     """
     seen, left, met = since.after, MET_BYTES_MAX, dict[int, StoredRecord | None]()
     for found in reader.backwards(reader.stored, past_damage=True):
@@ -214,12 +221,12 @@ def _begin_of_tail(
 
 
 def _without_old_rows(records: Iterable[StoredRecord], since: Since) -> list[StoredRecord]:
-    """``records``, with rows only where they are not known to be done with.
+    """Return ``records``, without the rows of settled entries.
 
-    So memory holds what was on its way when the writer ended, however long the journal is.
+    So memory holds only rows in flight when the writer ended, however long the journal is.
 
     Raises:
-        CorruptDataError: that is more than any writer has on its way.
+        CorruptDataError: more bytes than any writer has in flight.
     """
     found: list[StoredRecord] = []
     floor, kept, byte_count = since.after, deque[int](), 0
@@ -240,13 +247,13 @@ def _without_old_rows(records: Iterable[StoredRecord], since: Since) -> list[Sto
 def _hidden(
     entry_id: int, damage: int, behind: Sequence[StoredRecord], size: int
 ) -> tuple[tuple[int, int | None], ...]:
-    """What damage may hide: entries between those of the records on both sides of it.
+    """Return the entries that damage may hide: those between the records on both sides.
 
-    A journal's entries ascend, so they tell; a confirmation has none.
+    A journal's entries ascend, so their ids tell. A confirmation has no entries.
 
     Args:
-        entry_id: the first one that damage may hide.
-        damage: where it begins.
+        entry_id: the first entry that damage may hide.
+        damage: where damage begins.
         size: of the journal.
     """
     found: list[tuple[int, int | None]] = []

@@ -1,4 +1,4 @@
-"""The lines of one recovery: kept for its report, told to who asked for it, and logged."""
+"""Keeps the lines of one recovery for its report, passes them to the caller, and logs them."""
 
 import logging
 from collections.abc import Callable
@@ -12,7 +12,7 @@ class Notes:
     """Takes notes.
 
     Attributes:
-        lines: all of them, in order.
+        lines: all notes, in order.
     """
 
     def __init__(self, ledger_id: int, tell: Callable[[str], None] | None = None) -> None:
@@ -21,11 +21,11 @@ class Notes:
         self._tell = tell
 
     def __call__(self, line: str) -> None:
-        """A step."""
+        """Note a step."""
         self._note(logging.INFO, line)
 
     def warn(self, line: str) -> None:
-        """A bookie that could not help, or something that is lost."""
+        """Note a bookie that could not help, or a loss."""
         self._note(logging.WARNING, line)
 
     def _note(self, level: int, line: str) -> None:

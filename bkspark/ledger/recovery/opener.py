@@ -1,7 +1,7 @@
-"""Carries out how a recovered ledger is set OPEN for a new writer (``reopening``).
+"""Sets a recovered ledger OPEN for a new writer (``reopening``).
 
-Bookies are asked here, all that stand together at once, and not by a runner elsewhere: what they
-begin are the open journals of a writer of this process.
+Bookies are asked from this process, all of one batch at once, and not by a runner in tasks: they
+begin the open journals of a writer in this process.
 """
 
 import logging
@@ -35,12 +35,12 @@ _Located: TypeAlias = Callable[[Member], BookieAddress]
 
 
 class Opener:
-    """Makes a ledger ready for one writer, whose token it draws.
+    """Prepares a ledger for one writer and draws the writer's token.
 
     Attributes:
         writer_token: of the writer.
-        begun: his journals, to be closed by whoever does not write.
-        seen: the ledger as it is OPEN for him; None before.
+        begun: the writer's journals; a caller that does not write must close them.
+        seen: the ledger once it is OPEN for the writer; None before.
     """
 
     def __init__(self, cluster: Cluster, digester: Digester, located: _Located) -> None:
@@ -52,17 +52,16 @@ class Opener:
         self._located = located
 
     def begin_anew(self) -> None:
-        """The ledger was taken over, perhaps once more: what was begun in another term is of no
-        use."""
+        """Drop journals begun in an earlier term; called after each takeover of the ledger."""
         self.begun.close()
         self.begun = Begun()
 
     def take(self, asked: Sequence[Take], ledger: LedgerMetadata, others: int) -> list[steps.Event]:
-        """Have bookies take the writer's permission and begin his journal; each is asked once.
+        """Make bookies take the writer's permission and begin its journal; each is asked once.
 
         Args:
-            ledger: as the recovery has taken it over.
-            others: how many bookies there are that might step in.
+            ledger: as taken over by the recovery.
+            others: number of further bookies that could step in.
         """
         joining = Joining.of(
             ledger.ledger_id,
@@ -84,7 +83,7 @@ class Opener:
         return found
 
     def look_again(self, asked: Sequence[LookAgain], ledger: LedgerMetadata) -> list[steps.Event]:
-        """Whether bookies still have what they took."""
+        """Check that bookies still have what they took."""
         whose = (ledger.ledger_id, ledger.term, self.writer_token)
         taken = Taken(layout.permission(*whose), layout.journal(*whose))
         clients = [BookieClient(self._located(look.member)) for look in asked]
@@ -99,10 +98,10 @@ class Opener:
         ]
 
     def open(self, plan: Open, taken: Versioned[LedgerMetadata]) -> steps.Event:
-        """One CAS.
+        """Set the ledger OPEN by one CAS.
 
         Args:
-            taken: the ledger as the recovery has taken it over.
+            taken: the ledger as taken over by the recovery.
         """
         update, plan = self._cluster.ledgers.update, replace(plan, now_ms=environment.now_ms())
         try:
@@ -113,7 +112,7 @@ class Opener:
         return Opened(self.seen.value)
 
     def prune(self, asked: Sequence[Prune]) -> None:
-        """Remove what nobody needs of who wrote before; what cannot be removed stays."""
+        """Remove unneeded files of earlier writers; a file that cannot be removed stays."""
         assert self.seen is not None
         opened = self.seen.value
         questions = {
@@ -134,7 +133,7 @@ def _is_told(_answer: object) -> bool:
 
 
 def _missing(address: BookieAddress, taken: Taken) -> str:
-    """What a bookie lacks of what it took, in one line; empty if it has all."""
+    """Describe which of its markers a bookie lacks, in one line; empty if none."""
     with open_bookie(address).open_root() as root:
         missing = taken.missing_in(root)
     return f"bookie {address.bookie_id} lacks {missing}" if missing else ""

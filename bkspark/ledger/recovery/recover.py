@@ -1,9 +1,9 @@
-"""Fence and recover: close a ledger that somebody else was writing, without losing an ack.
+"""Fences and recovers: closes a ledger of another writer without losing an acknowledged entry.
 
-What is done in which order, and what is concluded, says ``recovering``; ``Recoverer``
-carries it out. It can be killed at any point and run again; any number may run at once, the closing
-CAS decides. What is done on bookies are lists of picklable instructions: a thread pool carries them
-out, or Spark.
+``recovering`` decides the steps and the conclusions; ``Recoverer`` carries the steps out. A
+recovery
+can be killed at any point and run again. Any number of recoveries may run at once: the closing CAS
+decides. Work on bookies is a list of picklable instructions, run by a thread pool or by Spark.
 """
 
 from collections.abc import Callable
@@ -21,15 +21,16 @@ from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerState
 
 @dataclass(slots=True)
 class RecoveryReport:
-    """What a recovery did.
+    """Result of a recovery.
 
     Attributes:
-        last_entry_id: the ledger's last entry; -1 if it has none.
-        kept: groups after the last-add-confirmed that were found and copied.
+        last_entry_id: the ledger's last entry; -1 if the ledger is empty.
+        kept: number of groups found after the last-add-confirmed and copied.
         notes: one line for each step, and for each bookie that could not help.
-        lost_from: the first entry that is lost with the operator's consent, though it may have been
-            acknowledged; None if none is.
-        losses: one line for each range of confirmed entries that is or may be lost, because too
+        lost_from: the first entry given up with the operator's consent, though it may have been
+            acknowledged; None without a loss.
+        losses: one line for each range of confirmed entries with certain or possible loss, because
+            too
             many bookies were declared lost or initialised anew, or have damaged journals.
         is_open: whether the ledger is OPEN again, for the next writer of an unbounded log.
     """
@@ -62,7 +63,7 @@ class RecoveryReport:
 
 
 def never(_loss: str) -> bool:
-    """Nothing is given up."""
+    """Refuse every loss."""
     return False
 
 
@@ -79,17 +80,19 @@ def recover(
 
     Args:
         run: how to carry out instructions on bookies; None for threads in this process.
-        tell: called with each note as it is made.
-        accepts_loss: asked for the operator's word where only what was declared lost, or is
-            damaged, could tell what was acknowledged. Never asked while a bookie is silent.
+        tell: called with each new note.
+        accepts_loss: called when the only evidence is on lost or damaged bookies; True accepts the
+            named loss. Never called while a bookie is silent.
 
     Raises:
-        NotEnoughBookiesError: it cannot be decided yet; says which bookies are waited for, which
-            entry is in doubt and what would help. The ledger stays IN_RECOVERY, and
-            ``bkspark status`` shows the reason.
-        OutcomeUnknownError: others took over again and again, and none has finished.
+        NotEnoughBookiesError: a decision is not possible yet. The message names the awaited
+            bookies, the
+            entry in doubt, and what would help. The ledger stays IN_RECOVERY, and ``bkspark
+            status``
+            shows the reason.
+        OutcomeUnknownError: other recoveries took over again and again, and none has finished.
         NoSuchLedgerError: there is no such ledger.
-        UnauthorizedError: the password is missing or wrong; nothing was fenced.
+        UnauthorizedError: the password is missing or wrong; no writer was fenced.
     """
     note = Notes(ledger_id, tell)
     runner: Runner = partial(in_threads, tell=note)

@@ -1,7 +1,7 @@
-"""The recoverer: carries out what ``recovering`` asks for, and tells it what came of it.
+"""Carries out the instructions of ``recovering``, and returns their results as events.
 
-Nothing is decided here. Instructions about bookies go to a runner, all that stand together at once;
-the rest touches the metadata store, or people.
+No decision is made here. Instructions about bookies go to a runner, all of one batch at once; the
+rest touches the metadata store or the operator.
 """
 
 from collections import deque
@@ -32,7 +32,7 @@ from bkspark.protocol.recovery.recovering import LedgerRecovery, Looking
 from bkspark.protocol.recovery.reopening_steps import LookAgain, Open, Prune, Take
 
 Consent = Callable[[str], bool]
-"""Asked with a sentence that says what is lost; whether the operator accepts it."""
+"""Called with a sentence that names the loss; returns whether the operator accepts the loss."""
 
 _ON_BOOKIES = (steps.Fence, steps.LookUp, steps.WriteBack)
 
@@ -41,7 +41,8 @@ class Recoverer:
     """Carries out the recovery of one ledger.
 
     Attributes:
-        opener: where it ends with the ledger OPEN for a new writer; None where it is closed.
+        opener: sets the ledger OPEN for a new writer at the end; None if the recovery closes the
+            ledger.
     """
 
     def __init__(
@@ -70,14 +71,14 @@ class Recoverer:
 
     @property
     def _ledger(self) -> LedgerMetadata:
-        """As last read, or written."""
+        """The ledger as last read or written."""
         return self._seen.value
 
     def recover(self) -> steps.End:
-        """Let the machine go on until it ends.
+        """Run the state machine to its end.
 
         Raises:
-            BookKeeperError: what it ends with, or what the metadata store answers.
+            BookKeeperError: the machine's failure, or an error of the metadata store.
         """
         token = "" if self.opener is None else self.opener.writer_token
         machine = LedgerRecovery(Looking(writer_token=token))
@@ -100,7 +101,7 @@ class Recoverer:
             happened.extend(self._carry_out(asked))
 
     def _carry_out(self, asked: Sequence[Any]) -> list[steps.Event]:
-        """Returns an event for each."""
+        """Carry out ``asked``; return an event for each instruction."""
         if asked and isinstance(asked[0], _ON_BOOKIES):
             results = self._run([self._located(instruction) for instruction in asked])
             return [steps.Answer(to, result) for to, result in zip(asked, results, strict=True)]
@@ -142,10 +143,10 @@ class Recoverer:
         return steps.LedgerSeen(self._ledger)
 
     def take_over(self) -> steps.Event:
-        """Step 1: one CAS, with a token that nobody else has."""
+        """Step 1: take the ledger over by one CAS, with a new random token."""
         make_digester(
             self._ledger.settings.digest, self._password
-        )  # a wrong password must not fence anybody
+        )  # a wrong password must not fence a writer
         try:
             self._seen = self._update(partial(_taken_over, environment.token()))
         except LedgerClosedError:
@@ -156,7 +157,7 @@ class Recoverer:
         return steps.TakenOver(self._ledger, tuple(self._known))
 
     def close(self, close: steps.Close) -> steps.Event:
-        """Step 5: one CAS."""
+        """Step 5: close the ledger by one CAS."""
         try:
             return steps.Closed(self._update(close.applied_to).value)
         except steps.DisplacedError as error:
@@ -165,10 +166,11 @@ class Recoverer:
     def _update(
         self, change: Callable[[LedgerMetadata], LedgerMetadata]
     ) -> Versioned[LedgerMetadata]:
-        """``change`` what was read or written last, or what is there by now.
+        """Apply ``change`` to the last known record, or to the present record if the store has a
+        newer one.
 
         Raises:
-            NoSuchLedgerError: the ledger was deleted, or collected, since.
+            NoSuchLedgerError: the ledger has been deleted or collected meanwhile.
         """
 
         def changed(metadata: LedgerMetadata | None) -> LedgerMetadata:
@@ -194,7 +196,7 @@ class Recoverer:
         return self._known[member]
 
     def _located(self, instruction: Any) -> Any:
-        """The picklable form of an instruction about a member."""
+        """Return the picklable form of an instruction about a member."""
         ledger, address = self._ledger, self._address(instruction.member)
         writer = Writer.of(ledger)
         on_it = (address, ledger.settings.digest, self._password)

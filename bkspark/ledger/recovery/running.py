@@ -1,10 +1,10 @@
-"""Carrying out what a recovery wants done on bookies: by threads here, or by tasks elsewhere.
+"""Runs a recovery's instructions on bookies in threads; defines the interface for other runners.
 
-Rule 1. A bookie that does not answer is told of while it is waited for, and is silent when nothing
-was heard of it for long enough. Silence is no answer: nothing is concluded from it.
+Rule 1. While a bookie does not answer, the runner reports the wait. A bookie without a sign of life
+for long enough is silent. Silence is no answer: no conclusion rests on it.
 
-Rule 2. An instruction that has much to read gives a sign of life after each piece. So one that is
-long at work is waited for, and storage that hangs is not.
+Rule 2. A long instruction gives a sign of life after each piece it reads. So the runner waits for a
+working instruction, and not for storage that hangs.
 """
 
 from collections import Counter
@@ -20,10 +20,10 @@ from bkspark.protocol.recovery.steps import Silence
 R = TypeVar("R", covariant=True)
 
 TELL_SECONDS = 5.0
-"""A wait that lasts longer is told of, and told of again."""
+"""Seconds between reports of a wait."""
 
 TELLS_MAX = 12
-"""A bookie of which nothing was heard between so many of them is silent."""
+"""A bookie without a sign of life during so many reports is silent."""
 
 
 class Instruction(Protocol[R]):
@@ -36,22 +36,22 @@ class Instruction(Protocol[R]):
 
 
 class Runner(Protocol):
-    """Carries out instructions, all of them, and returns the results in order."""
+    """Carries out all instructions and returns the results in order."""
 
     def __call__(self, instructions: Sequence[Instruction[Any]]) -> list[Any]: ...
 
 
 @runtime_checkable
 class TellingRunner(Runner, Protocol):
-    """A runner that can say whom it waits for."""
+    """A runner that can report for which bookies it waits."""
 
     def telling(self, tell: Callable[[str], None]) -> Runner:
-        """The same, with somebody to tell."""
+        """Return a copy of the runner that reports to ``tell``."""
         ...
 
 
 def still_waiting(names: Iterable[str]) -> str:
-    """The line about bookies that are waited for."""
+    """Return the line that names the awaited bookies."""
     return f"still waiting for {', '.join(names)}"
 
 
@@ -61,11 +61,11 @@ def in_threads(
     tell: Callable[[str], None] | None = None,
     tell_seconds: float | None = None,
 ) -> list[Any]:
-    """Carry out ``instructions`` at once, a thread each; one that hangs becomes a ``Silence``.
+    """Carry out ``instructions`` at once, a thread each; an instruction that hangs becomes a
+    ``Silence``.
 
     Args:
-        tell: called with a line about those that are waited for, every ``tell_seconds``, or
-            ``TELL_SECONDS``.
+        tell: called with a line about awaited bookies, every ``tell_seconds`` (``TELL_SECONDS``).
     """
     beats: Counter[int] = Counter()
 

@@ -1,8 +1,9 @@
-"""Taking over a ledger that goes on in later terms, to write to it.
+"""Takes over a ledger that continues in later terms, in order to write to it.
 
-It is a recovery as any other, whatever the writer before has left undecided, but that it ends with
-the ledger OPEN in its own term for the caller: one look, where nothing is undecided. Nothing is
-made that a list would have to name, and what it costs does not depend on how many came before.
+A takeover is a normal recovery, but it ends with the ledger OPEN in a new term for the caller. If
+the
+writer before left no undecided entry, one look is enough. No list has to name a new ledger, and the
+cost does not depend on the number of earlier writers.
 """
 
 from collections.abc import Callable
@@ -25,13 +26,13 @@ from bkspark.protocol.recovery import steps
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """A ledger that is OPEN for the caller, in a term of his own.
+    """A ledger OPEN for the caller, in the caller's own term.
 
     Attributes:
-        begun: the journals of its members, to be handed over to the writer, or closed.
-        standing: where it stands; ``record_count`` is not known.
+        begun: the journals of its members, to be passed to the writer, or closed.
+        standing: end of the ledger; ``record_count`` is unknown.
         unjoined: ids of bookies that the writer must not ask (R19).
-        report: what the recovery did.
+        report: of the recovery.
     """
 
     seen: Versioned[LedgerMetadata]
@@ -50,18 +51,21 @@ def take_over(
     tell: Callable[[str], None] | None = None,
     accepts_loss: Consent = never,
 ) -> TakenOver:
-    """Fence the writer of ledger ``ledger_id``, recover what he left, and become its writer.
+    """Fence the writer of ledger ``ledger_id``, recover its entries, and become the ledger's
+    writer.
 
     Args:
         run, tell, accepts_loss: see ``recover``.
 
     Raises:
-        InvalidRequestError: it does not go on in later terms; nobody was fenced.
-        LedgerClosedError: it was closed for good.
-        NotEnoughBookiesError: it cannot be decided yet, as in ``recover``; or too few bookies can
-            be written to, and it stays IN_RECOVERY, as it is recovered.
-        OutcomeUnknownError: others took over again and again, or whether it is OPEN is not known:
-            whoever takes it over next finds out.
+        InvalidRequestError: the ledger does not continue in later terms; no writer was fenced.
+        LedgerClosedError: the ledger is closed for good.
+        NotEnoughBookiesError: no decision is possible yet, as in ``recover``. Or too few bookies
+            accept
+            writes: then the ledger is recovered, but stays IN_RECOVERY.
+        OutcomeUnknownError: other recoveries took over again and again; or the ledger may or may
+            not be
+            OPEN, and the next takeover finds out.
         NoSuchLedgerError, UnauthorizedError: as in ``recover``.
     """
     ledger = cluster.ledger(ledger_id).value
@@ -93,7 +97,7 @@ def take_over(
 
 
 def _standing(end: steps.End) -> Standing:
-    """A ledger without entries has no last record; where that is lost, what is known of it."""
+    """Return where the ledger ends. Without a last record only the last entry id is known."""
     if end.last is None:
         return Standing(end.last_entry_id)
     return Standing(end.last_entry_id, end.last.length_bytes, 0, end.last.transactions)

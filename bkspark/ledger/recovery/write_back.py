@@ -1,6 +1,6 @@
-"""What a recovery gives back to one bookie: its copies of what is kept.
+"""Instruction to one bookie: store its copies of the groups that a recovery keeps.
 
-A picklable instruction, as those of ``fencing``.
+The instruction is picklable, like those of ``fencing``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,18 +34,21 @@ from bkspark.protocol.recovery.steps import (
 class WriteBack:
     """Give one bookie its copies of the groups that a recovery keeps.
 
-    Records keep their own term and LAC, byte for byte: a recovery's own LAC in them would let a
-    reader see what the ledger may yet be closed below (H8). They go to a journal of the recovery's
-    own, so nothing is appended behind what somebody else wrote, and no fence refuses them (RB-26).
-    Where an earlier recovery, which came to nothing, has left the very same bytes, they are made
-    durable and count: else every one of them would leave a journal for all later ones to read.
+    Records keep their own term and LAC, byte for byte. With the recovery's LAC, a reader would see
+    entries below which the ledger may yet be closed (H8). The copies go to a journal of the
+    recovery's
+    own: nothing is appended to another client's journal, and no fence refuses the copies (RB-26).
+    If an
+    earlier, unfinished recovery has left the same bytes, the copies there are synced and count.
+    Otherwise
+    every recovery would leave a journal for all later recoveries to read.
 
     Attributes:
         term, token: of the recovery.
-        writer: who is fenced there.
-        holders: where the holders of the groups are.
-        must_fence: whether the bookie has no fence yet: it was silent before, or joins the ensemble
-            only now. It comes before anything else is written.
+        writer: the fenced writer.
+        holders: addresses of the groups' holders.
+        must_fence: whether the bookie has no fence yet, because it was silent before or joins the
+            ensemble only now. The fence is written first.
     """
 
     ledger_id: int
@@ -82,7 +85,9 @@ class WriteBack:
     def _copy_entry_logs(
         self, group: KeptGroup, digester: Digester, beat: Heartbeat
     ) -> list[tuple[Piece, str]]:
-        """Returns those that are damaged here, and why: the others count all the same."""
+        """Copy entry logs; return those damaged in place, with reasons. The rest count all the
+        same.
+        """
         damaged: list[tuple[Piece, str]] = []
         sources = [self.holders[member] for member in group.holders]
         for log in group.record.entry_logs:
@@ -109,12 +114,12 @@ class WriteBack:
             file.close()
 
     def _are_there(self, records: Sequence[EncodedRecord], beat: Heartbeat) -> bool:
-        """Whether an earlier recovery has left ``records``, which are durable by now.
+        """Return whether an earlier recovery has left ``records``; sync them if so.
 
-        They are looked for anew behind that, like those that are written (R6).
+        After the sync they are looked up again, like newly written records (R6).
         """
         with open_bookie(self.address).open_root() as root:
-            # Copies that are not listed are written anew.
+            # Unlisted copies are written again.
             found = find_journals(root, self.address.bookie_id, self.ledger_id, ()).names
             earlier = [name for name in found if self._is_of_earlier_recovery(name)]
             shown = [name for name in earlier if self._shows(root, name, records, beat)]
@@ -130,7 +135,7 @@ class WriteBack:
     def _shows(
         self, root: BookieRoot, name: str, records: Sequence[EncodedRecord], beat: Heartbeat
     ) -> bool:
-        """Whether journal ``name`` begins with the bytes that would be written for ``records``."""
+        """Return whether journal ``name`` begins with exactly the bytes of ``records``."""
         position = 0
         for encoded in records:
             frame = b"".join(encoded.frame(self.ensemble_index, position))
@@ -141,9 +146,10 @@ class WriteBack:
         return True
 
     def _require_kept(self, file: Journal) -> None:
-        """The copies count for the closing, so they are looked for as a writer's records are (R6).
+        """Look the copies up again, as a writer does with its records (R6): the closing counts on
+        them.
 
-        A fence that is gone fences nobody: what was decided behind it is to be decided anew.
+        A lost fence stops no writer: decisions made under it must be made again.
         """
         with open_bookie(self.address).open_root() as root:
             if not root.has_journal(file):

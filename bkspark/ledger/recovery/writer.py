@@ -1,4 +1,4 @@
-"""Whom a recovery fences, and what shows that a bookie still has what it had of his ledger."""
+"""Describes the writer that a recovery fences, and the markers it left on each bookie."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,15 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The last writer of a ledger, who is fenced before anything is looked up.
+    """The last writer of a ledger, which a recovery fences before it looks for records.
 
-    Only he can be writing still, so one marker fences all that is to be fenced, however many
-    recoveries came before (R20).
+    Only this writer can still be writing, so its marker is the only fence needed, after any number
+    of
+    recoveries (R20).
 
     Attributes:
-        fence: the marker that fences him.
-        taken: what each member took before the metadata named it for him.
+        fence: the marker that fences the writer.
+        taken: what each member took for this writer before the metadata named the member.
     """
 
     term: int
@@ -25,7 +26,7 @@ class Writer:
 
     @classmethod
     def of(cls, ledger: LedgerMetadata) -> "Writer":
-        """The one who writes the ledger's last fragment."""
+        """Return the writer of the ledger's last fragment."""
         ledger_id, fragment = ledger.ledger_id, ledger.last_fragment
         fence = layout.term_marker(ledger_id, fragment.term + 1)
         return cls(fragment.term, fence, Taken.of(ledger))
