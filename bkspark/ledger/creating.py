@@ -105,7 +105,7 @@ def create_ledger(
     """Create an OPEN ledger for one writer, known by its token.
 
     With fewer usable bookies than wanted, the ledger is made smaller ("quorum", rule 4), unless
-    ``guarantees_write_quorum`` or ``is_strict`` forbids a smaller ledger.
+    ``guarantees_write_quorum`` or ``is_strict`` forbids it.
 
     Args:
         digester: of the ledger; None if another process will write with the token.
@@ -113,8 +113,7 @@ def create_ledger(
         is_strict: whether to refuse a smaller ledger.
 
     Raises:
-        InvalidRequestError: rows of the schema could not be read back, or the settings are too
-            long.
+        InvalidRequestError: its rows could not be read back, or the settings are too long.
         NotEnoughBookiesError: too few usable bookies.
     """
     arrow_schema.require_storable(arrow_schema.decode(schema))
@@ -139,8 +138,8 @@ def create_ledger(
             shortages.note_made(cluster.cluster_id, seen.value)
             return CreatedLedger(seen, placed.ensemble, placed.spares, placed.begun)
         placed.begun.close()
-        # The members were chosen before they were set to draining. No other process knows this
-        # ledger; the next attempt chooses other members.
+        # A member is being removed since it was chosen. No other process knows this ledger; choose
+        # again.
         cluster.ledgers.replace(str(ledger_id), seen.value.deleting(), seen)
 
 

@@ -68,7 +68,7 @@ class MemberEnd:
         """Return whether the bookie surely had no more records, at this look or at the look
         ``before``.
 
-        A journal may have bytes after its last record if its last record has moved on since
+        A journal may have bytes after its last record if the last record has moved on since
         ``before``: an
         append was running.
         """
@@ -133,11 +133,11 @@ def _believed(end: JournalEnd, ledger: LedgerMetadata) -> JournalEnd:
 def _lost(
     root: ReadableRoot, member: Member, ledger: LedgerMetadata, ends: Mapping[str, JournalEnd]
 ) -> str:
-    """Return why a bookie may have had more than it shows: a marker of its first step is missing.
+    """Return why the bookie may have had more than it shows: a marker of its first step is missing.
 
-    Records that a recovery has written there since are copies, and do not show all former records.
-    A
-    journal that still exists may have lost its end together with the marker (R18).
+    Records written there since by a recovery are copies, and do not show all former records. A
+    remaining
+    journal may have lost its end together with the marker (R18).
     """
     taken = Taken.of(ledger)
     own = ends.get(taken.journal)

@@ -90,13 +90,13 @@ class MemberJournals:
         *,
         only_new: bool = False,
     ) -> list[NamedPage] | None:
-        """Return the pages that hold ``entry_id`` if the bookie has it; None if there is no
+        """Return the pages that hold ``entry_id`` if the bookie has the entry; None without a
         journal.
 
         If a known journal shows a counting record of the entry, new journals are not looked for.
 
         Args:
-            refused: records that the caller does not want, wherever they lie.
+            refused: unwanted records, wherever they lie.
             only_new: skip known journals; for callers that have already seen their pages.
         """
 

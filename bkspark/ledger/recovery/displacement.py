@@ -1,11 +1,11 @@
-"""Waits after another recovery has displaced this one; only then does this one try again.
+"""Waits after another recovery has displaced this recovery; then a new attempt may begin.
 
 Each recovery raises the term, and so undoes the work of the recovery before. Any number may begin
 at
 once, but a displaced recovery lets the other finish. It waits while the ledger is in recovery and
-changes, then for several looks without a change. The pause doubles with each displacement and is
-random. An OPEN ledger has a writer, which changes the record as long as it lives: the wait ends
-there. Waiting only helps progress; no decision rests on it.
+changes, then for several looks without a change. The pause is random and doubles with each
+displacement. An OPEN ledger ends the wait: its writer may change the record for ever. Waiting only
+helps progress; no decision rests on it.
 """
 
 from bkspark import environment
@@ -20,7 +20,7 @@ FIRST_PAUSE_SECONDS = 0.02
 def wait_for_others(
     cluster: Cluster, ledger_id: int, displaced_before: int
 ) -> Versioned[LedgerMetadata]:
-    """Return the ledger once it is not in recovery, or has not changed during several looks.
+    """Return the ledger once no recovery runs, or once several looks found no change.
 
     Args:
         displaced_before: how often this recovery was displaced before, >= 0.

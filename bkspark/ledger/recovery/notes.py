@@ -1,4 +1,4 @@
-"""Keeps the lines of one recovery for its report, passes them to the caller, and logs them."""
+"""Keeps a recovery's lines for its report, passes each line to the caller, and logs each line."""
 
 import logging
 from collections.abc import Callable

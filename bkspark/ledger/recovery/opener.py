@@ -1,7 +1,7 @@
 """Sets a recovered ledger OPEN for a new writer (``reopening``).
 
-Bookies are asked from this process, all of one batch at once, and not by a runner in tasks: they
-begin the open journals of a writer in this process.
+This process asks the bookies itself, all of one batch at once, instead of a runner's tasks: the
+bookies begin the open journals of a writer in this process.
 """
 
 import logging
@@ -40,7 +40,7 @@ class Opener:
     Attributes:
         writer_token: of the writer.
         begun: the writer's journals; a caller that does not write must close them.
-        seen: the ledger once it is OPEN for the writer; None before.
+        seen: the ledger once OPEN for the writer; None before.
     """
 
     def __init__(self, cluster: Cluster, digester: Digester, located: _Located) -> None:
@@ -57,11 +57,11 @@ class Opener:
         self.begun = Begun()
 
     def take(self, asked: Sequence[Take], ledger: LedgerMetadata, others: int) -> list[steps.Event]:
-        """Make bookies take the writer's permission and begin its journal; each is asked once.
+        """Make bookies take the writer's permission and begin its journal; ask each bookie once.
 
         Args:
             ledger: as taken over by the recovery.
-            others: number of further bookies that could step in.
+            others: number of further bookies able to step in.
         """
         joining = Joining.of(
             ledger.ledger_id,
@@ -83,7 +83,7 @@ class Opener:
         return found
 
     def look_again(self, asked: Sequence[LookAgain], ledger: LedgerMetadata) -> list[steps.Event]:
-        """Check that bookies still have what they took."""
+        """Check for each bookie that the permission and the journal are still there."""
         whose = (ledger.ledger_id, ledger.term, self.writer_token)
         taken = Taken(layout.permission(*whose), layout.journal(*whose))
         clients = [BookieClient(self._located(look.member)) for look in asked]
@@ -112,7 +112,7 @@ class Opener:
         return Opened(self.seen.value)
 
     def prune(self, asked: Sequence[Prune]) -> None:
-        """Remove unneeded files of earlier writers; a file that cannot be removed stays."""
+        """Remove unneeded files of earlier writers; log failures and continue."""
         assert self.seen is not None
         opened = self.seen.value
         questions = {
@@ -133,7 +133,7 @@ def _is_told(_answer: object) -> bool:
 
 
 def _missing(address: BookieAddress, taken: Taken) -> str:
-    """Describe which of its markers a bookie lacks, in one line; empty if none."""
+    """Describe a missing marker of a bookie in one line; empty if none is missing."""
     with open_bookie(address).open_root() as root:
         missing = taken.missing_in(root)
     return f"bookie {address.bookie_id} lacks {missing}" if missing else ""

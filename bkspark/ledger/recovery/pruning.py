@@ -29,8 +29,8 @@ def prune(address: BookieAddress, plan: Prune, opened: LedgerMetadata, digester:
     """
     with open_bookie(address).open_root() as root:
         place = _Place(root, opened, digester)
-        # Beside the permission of a term's writer, a bookie may hold permissions that no record
-        # names.
+        # Beside the permission of a term's writer, a bookie may hold permissions left by takeovers
+        # that died.
         for term, writers in groupby(place.left_over(plan.writer[0]), itemgetter(0)):
             for _, token in writers:
                 place.forget(term, token, with_journal=place.is_blank(term, token))

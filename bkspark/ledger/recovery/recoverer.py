@@ -157,7 +157,7 @@ class Recoverer:
         return steps.TakenOver(self._ledger, tuple(self._known))
 
     def close(self, close: steps.Close) -> steps.Event:
-        """Step 5: close the ledger by one CAS."""
+        """Step 5: one CAS."""
         try:
             return steps.Closed(self._update(close.applied_to).value)
         except steps.DisplacedError as error:

@@ -60,12 +60,10 @@ def take_over(
     Raises:
         InvalidRequestError: the ledger does not continue in later terms; no writer was fenced.
         LedgerClosedError: the ledger is closed for good.
-        NotEnoughBookiesError: no decision is possible yet, as in ``recover``. Or too few bookies
-            accept
-            writes: then the ledger is recovered, but stays IN_RECOVERY.
+        NotEnoughBookiesError: no decision yet, as in ``recover``; or too few bookies accept writes,
+            and the recovered ledger stays IN_RECOVERY.
         OutcomeUnknownError: other recoveries took over again and again; or the ledger may or may
-            not be
-            OPEN, and the next takeover finds out.
+            not be OPEN, and the next takeover finds out.
         NoSuchLedgerError, UnauthorizedError: as in ``recover``.
     """
     ledger = cluster.ledger(ledger_id).value

@@ -114,9 +114,9 @@ class WriteBack:
             file.close()
 
     def _are_there(self, records: Sequence[EncodedRecord], beat: Heartbeat) -> bool:
-        """Return whether an earlier recovery has left ``records``; sync them if so.
+        """Return whether an earlier recovery has left ``records``, and sync them.
 
-        After the sync they are looked up again, like newly written records (R6).
+        After the sync, the records are looked up again, like newly written records (R6).
         """
         with open_bookie(self.address).open_root() as root:
             # Unlisted copies are written again.
@@ -146,10 +146,10 @@ class WriteBack:
         return True
 
     def _require_kept(self, file: Journal) -> None:
-        """Look the copies up again, as a writer does with its records (R6): the closing counts on
+        """Look the copies up again, as a writer does after an append (R6): the closing counts on
         them.
 
-        A lost fence stops no writer: decisions made under it must be made again.
+        A lost fence stops no writer: decisions made under the fence must be made again.
         """
         with open_bookie(self.address).open_root() as root:
             if not root.has_journal(file):

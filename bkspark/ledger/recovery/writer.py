@@ -1,4 +1,4 @@
-"""Describes the writer that a recovery fences, and the markers it left on each bookie."""
+"""Describes the writer to fence, and the markers on each bookie of its ledger."""
 
 from dataclasses import dataclass
 
@@ -9,15 +9,15 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The last writer of a ledger, which a recovery fences before it looks for records.
+    """The last writer of a ledger; a recovery fences the writer before looking for records.
 
-    Only this writer can still be writing, so its marker is the only fence needed, after any number
-    of
-    recoveries (R20).
+    Only the last writer can still be writing, so one marker fences all, after any number of
+    recoveries
+    (R20).
 
     Attributes:
         fence: the marker that fences the writer.
-        taken: what each member took for this writer before the metadata named the member.
+        taken: markers on each member for this writer, taken before the metadata named the member.
     """
 
     term: int
