@@ -138,8 +138,7 @@ def create_ledger(
             shortages.note_made(cluster.cluster_id, seen.value)
             return CreatedLedger(seen, placed.ensemble, placed.spares, placed.begun)
         placed.begun.close()
-        # A member is being removed since it was chosen. No other process knows this ledger; choose
-        # again.
+        # A member is now being removed. No other process knows this ledger: choose again.
         cluster.ledgers.replace(str(ledger_id), seen.value.deleting(), seen)
 
 
