@@ -1,19 +1,19 @@
-"""One run of a maintenance verb at a time, as a matter of manners.
+"""Run a maintenance verb once at a time, to avoid duplicate work.
 
-Two runs of a verb at once do no harm, but the second one does the same work again. So a run of all
-takes its verb's *lease*, and renews it while it works. **Nothing is safer for it**: who finds that
-somebody else has it goes on all the same.
+Two concurrent runs of a verb do no harm, but the second run repeats the work of the first. So a run
+over everything takes the verb's *lease* and renews the lease while working. **A lease gives no
+safety**: no guarantee depends on a lease, and a run without a lease does its work all the same.
 
-Rule 1. A lease is living only if its record changes while one looks at it. Who looks goes by their
-own clock, for a few renewals; what times the record has in it is for people.
+Rule 1. A lease is alive only if its record changes during observation. The observer measures a few
+renewal periods by its own clock; times in the record are for people.
 
-Rule 2. One whose holder has ended, or is a process of this system that is gone, is dead at once.
+Rule 2. A lease is dead at once if its holder has ended, or is a process of this system and gone.
 
-Rule 3. A record that cannot be read holds nobody up: it is written over, and where it cannot be
-stored either, the run goes on without a lease.
+Rule 3. An unreadable record delays no run: the run overwrites the record. If the record cannot be
+stored either, the run continues without a lease.
 
-Rule 4. Verbs do not exclude each other. A run of named logs or ledgers takes no lease, and needs
-none: somebody wants these, now.
+Rule 4. Verbs do not exclude each other. A run of named logs or ledgers takes and needs no lease:
+the operator wants these now.
 """
 
 import logging
@@ -40,10 +40,10 @@ logger = logging.getLogger(__name__)
 RENEW_SECONDS = 3.0
 LOOK_SECONDS = 1.0
 DEAD_SECONDS = 4 * RENEW_SECONDS
-"""A lease that was looked at for so long and was not renewed is dead."""
+"""A lease not renewed during so many seconds of observation is dead."""
 
 END_SECONDS = 5.0
-"""Who has ended waits so long for the word of it to be stored."""
+"""Time limit for storing the release of a lease."""
 
 
 def alone(
@@ -54,11 +54,11 @@ def alone(
     is_wanted: bool = True,
     tell: Tell | None = None,
 ) -> Report:
-    """What ``work`` returns, or a report that somebody else is at it.
+    """Run ``work`` under the verb's lease; report a running holder instead.
 
     Args:
-        is_wanted: whether a lease is taken at all.
-        tell: told a line if another run may be living, which takes a while to see, or cannot be.
+        is_wanted: whether to take a lease.
+        tell: receives a line before a wait for another run's lease, or if no lease can be had.
     """
     if not is_wanted:
         return work()
@@ -89,7 +89,7 @@ def _busy(other: Lease) -> Report:
 
 
 class Leases:
-    """The lease of one verb, and the run that this one is."""
+    """The lease of one verb, as seen by this run."""
 
     def __init__(self, cluster: Cluster, verb: str) -> None:
         self._store = cluster.store
@@ -100,7 +100,7 @@ class Leases:
         self.verb = verb
 
     def take(self, tell: Tell | None) -> Lease | None:
-        """Take it; or, of another run that is living, the lease as it is."""
+        """Take the lease and return None, or return the living lease of another run."""
         while True:
             seen = self._seen()
             if seen is not None and not _is_free(seen):
@@ -113,14 +113,17 @@ class Leases:
             try:
                 self._put(seen)
             except (LedgerExistsError, MetadataVersionError):
-                continue  # somebody else was faster, or is living
+                continue  # another run was faster, or is living
             return None
 
     def renew(self, *, is_held: bool = True) -> bool:
-        """Give a sign of life, or say that there will be none; False if the lease was taken.
+        """Renew or release the lease; False if another run has taken the lease.
+
+        Args:
+            is_held: False to release the lease.
 
         Raises:
-            BookKeeperError: it is not known.
+            BookKeeperError: the outcome is unknown.
         """
         seen = self._seen()
         if seen is None or seen.value is None or seen.value.token != self._mine.token:
@@ -133,7 +136,7 @@ class Leases:
         return True
 
     def _looked_at(self, seen: Versioned[Lease | None]) -> Lease | None:
-        """The lease as it is once it has changed; None if it is free, or did not change."""
+        """Return the lease after a change; None if free, or unchanged for ``DEAD_SECONDS``."""
         until = environment.monotonic() + DEAD_SECONDS
         while environment.monotonic() < until:
             environment.sleep(LOOK_SECONDS)
@@ -145,7 +148,7 @@ class Leases:
         return None
 
     def _seen(self) -> Versioned[Lease | None] | None:
-        """The record; without a value if it cannot be read."""
+        """Read the record; without a value if unreadable."""
         try:
             found = self._records.get(self.verb)
             return None if found is None else Versioned(found.value, found.stored)
@@ -167,7 +170,7 @@ def _is_free(seen: Versioned[Lease | None]) -> bool:
 
 
 class _Renewing:
-    """Renews a lease, beside the work that it is for."""
+    """Renews a lease in a task beside the work."""
 
     def __init__(self, leases: Leases) -> None:
         self._leases = leases
@@ -175,7 +178,7 @@ class _Renewing:
         self._task = environment.start(self._work, f"lease-{leases.verb}")
 
     def end(self) -> None:
-        """The work is over."""
+        """Release the lease after the work."""
         self._end.put(None)
         self._task.join(END_SECONDS)
 

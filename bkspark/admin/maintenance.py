@@ -1,9 +1,10 @@
-"""What all maintenance verbs have in common: a plan, instructions, who carries them out, a report.
+"""Shared parts of all maintenance verbs: plan, instructions, runner, report.
 
-A verb is a function of a cluster. It makes a *plan*: a frozen value that is all that ``--dry-run``
-prints. Carrying it out means *instructions*, each picklable and about one bookie, which a *runner*
-takes to where the bookie is: threads of this process, or tasks of Spark. What came of it is a
-*report*. Plans and reports are facts; nobody needs Spark or a terminal to make or to test them.
+A verb is a function of a cluster. The verb makes a *plan*, a frozen value; ``--dry-run`` prints the
+plan. A verb carries out its plan by *instructions*. Each instruction is picklable and concerns one
+bookie. A *runner* executes instructions near the bookie: in threads of this process or in Spark
+tasks. The result is a *report*. Plans and reports are plain facts; making and testing them needs
+neither Spark nor a terminal.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,17 +19,17 @@ from bkspark.format.report_record import ReportRecord
 from bkspark.ledger.recovery.running import Runner, TellingRunner, in_threads
 
 Facts = Mapping[str, Any]
-"""Values that JSON has, by name."""
+"""JSON values by name."""
 
 Tell = Callable[[str], None]
-"""Told a line about whom is waited for."""
+"""Receives a line about a delay."""
 
 Progress = Callable[[int, int], None]
-"""Told how much of how much is done."""
+"""Receives the number of finished steps and the total."""
 
 
 class Plan(Protocol):
-    """What a verb is going to do."""
+    """The intended work of a verb."""
 
     @property
     def facts(self) -> Facts: ...
@@ -36,10 +37,10 @@ class Plan(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """Something that is not as it should be when a verb has ended, and why.
+    """A problem remaining when a verb ends, and its reason.
 
     Attributes:
-        hint: what to do about it, where that is not said by the reason.
+        hint: the operator's next step, unless given by the reason.
     """
 
     subject: str
@@ -47,7 +48,7 @@ class Left:
     hint: str = ""
 
     def __post_init__(self) -> None:
-        """The subject stands in front of the reason, which often begins with it."""
+        """Put the subject before the reason, unless the reason begins with the subject."""
         object.__setattr__(self, "reason", about(self.subject, self.reason))
 
     @property
@@ -57,16 +58,16 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a verb has done.
+    """The result of a verb.
 
     Attributes:
-        plan: the facts of its plan.
-        done: how much of what was done.
-        left: what is not well; empty if nothing is left to do.
-        counters: under BookKeeper's names for them, where it has one.
+        plan: the facts of the plan.
+        done: finished work, as counts by kind.
+        left: remaining problems; empty if all is well.
+        counters: counts under BookKeeper's names, where BookKeeper has a name.
         details: rows of tables, by the table's name.
-        summary: what was found, in a line of plain words for people; empty if there is nothing
-            to say. ``verdict`` is what people read.
+        summary: one line of plain words about the findings; may be empty. ``verdict`` is the line
+            shown to people.
     """
 
     verb: str
@@ -79,19 +80,19 @@ class Report:
 
     @property
     def exit_status(self) -> int:
-        """0 if nothing is left to do, else 1."""
+        """0 without remaining problems, else 1."""
         return 1 if self.left else 0
 
     @property
     def verdict(self) -> str:
-        """How it stands, in a line for people: all is well if, and only if, nothing is left."""
+        """One line for people: "all is well" if and only if ``left`` is empty."""
         if self.left:
             return self.summary or f"{len(self.left):,} left"
         return f"all is well ({self.summary})" if self.summary else "all is well"
 
     @property
     def document(self) -> dict[str, Any]:
-        """All of it, in values that JSON has."""
+        """The whole report in JSON values."""
         return {
             "verb": self.verb,
             "plan": dict(self.plan),
@@ -103,21 +104,21 @@ class Report:
 
 
 def planned(verb: str, plan: Plan) -> Report:
-    """The report of a plan that is not carried out."""
+    """Return the report of a plan without carrying out the plan."""
     return Report(verb, plan.facts)
 
 
 def telling(run: Runner | None, tell: Tell | None) -> Runner:
-    """``run``, or threads of this process, with somebody to tell whom is waited for."""
+    """Return ``run``, or threads of this process, reporting delays to ``tell``."""
     if run is None:
         return partial(in_threads, tell=tell)
     return run.telling(tell) if tell is not None and isinstance(run, TellingRunner) else run
 
 
 def noted(cluster: Cluster, report: Report, began_ms: int) -> Report:
-    """Note that a verb has ended just now, for ``status`` and ``metrics``; its report.
+    """Store the end of a verb for ``status`` and ``metrics``; return the report.
 
-    What was done is done also where that could not be noted; then this is what is left.
+    If the note cannot be stored, the work stays done and the report lists the failed note.
     """
     record = ReportRecord(
         report.verb, began_ms, environment.now_ms(), len(report.left), report.counters

@@ -1,14 +1,15 @@
-"""Which entries the journals of one ledger commit on one bookie, told by as little as possible.
+"""Find the entries committed by the journals of one ledger on one bookie, with few reads.
 
-Rule. One writer appends to a journal, in the order of entries, and nothing behind a record that
-failed. So a journal of rows whose first and last records are good and by its own writer holds all
-that its bookie should have in between: its length says that nothing is cut out (each trailer knows
-where it lies), and what the bytes in between are is for those to tell who read rows. Journals that
-name files, those of recoveries, and damaged ones are read head by head.
+Rule. One writer appends to a journal in entry order, and appends nothing after a failed record. If
+the first and last records of a row journal are good and by its own writer, the journal holds all
+entries between them as written: each trailer stores its position, so the length proves no bytes
+were cut out. Readers of rows check the bytes between. Journals naming files (journals of
+recoveries) and damaged journals are read head by head.
 
-So are those that go on over more than two fragments: their bookie may have left and come back, and
-has nothing of what was written meanwhile, nor need its place be the same ("fragment_roll"). Who is
-in the fragments between says nothing of that: a repair may have put it there since.
+Journals spanning more than two fragments are also read head by head: the bookie may have left and
+come back, so entries written in between are missing, and the bookie's place may differ
+("fragment_roll"). The ensembles of the fragments between prove nothing: a repair may have added the
+bookie since.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,20 +30,20 @@ from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord
 
 _WITHOUT_A_GAP = 2
-"""Who is in the first and in the last of so many fragments is in all."""
+"""A member of the first and last of at most this many fragments is in every fragment between."""
 
 
 @dataclass(slots=True)
 class JournalsShown:
-    """What the journals of a ledger show on one bookie.
+    """Content of a ledger's journals on one bookie.
 
     Attributes:
-        held: entries whose records are there, and the place in the ensemble whose parts of them.
-        records: those that name entry logs, by first entry id.
-        is_inline: whether records hold their rows; None if there are none.
-        problem: why there may be more than is shown, in one line.
-        damage: what cannot be read of a journal, in one line: nothing that matters once its records
-            are held by another one.
+        held: entries with records, each range with the ensemble place of the stored parts.
+        records: records naming entry logs, by first entry id.
+        is_inline: whether records hold their rows; None without records.
+        problem: one line saying why the journals may hold more than shown.
+        damage: one line about an unreadable part of a journal; irrelevant if another journal holds
+            the records.
     """
 
     held: list[tuple[Range, int]] = field(default_factory=list)
@@ -52,15 +53,15 @@ class JournalsShown:
     damage: str = ""
 
     def held_at(self, index: int, quorum: Quorum) -> list[Range]:
-        """Entries that are there as place ``index`` of an ensemble has them.
+        """Return the entries stored in the form of ensemble place ``index``.
 
-        What was stored for another place has other parts, unless every place has all.
+        Records stored for another place have other parts, unless every place has all parts.
         """
         is_alike = quorum.stripe_count == 1 or not self.is_inline
         return [entries for entries, place in self.held if is_alike or place == index]
 
     def add(self, other: "JournalsShown", ledger: LedgerMetadata) -> None:
-        """Count what another journal shows as well."""
+        """Add the content of another journal."""
         self.held += other.held
         for record in other.records.values():
             keep_owned(self.records, record, ledger)
@@ -68,7 +69,7 @@ class JournalsShown:
         self.damage = other.damage or self.damage
 
     def without(self, entries: Sequence[Range]) -> "JournalsShown":
-        """The same, but for ``entries``."""
+        """Return the content except ``entries``."""
         held = [(part, place) for one, place in self.held for part in difference(one, entries)]
         records = {
             first: record
@@ -86,13 +87,13 @@ def show(
     beat: Callable[[], None],
     mark: Mark | None = None,
 ) -> JournalsShown:
-    """Look at all journals of ``ledger`` on ``root``.
+    """Read all journals of ``ledger`` on ``root``.
 
     Args:
-        mark: what a scrub found damaged there: it does not count.
+        mark: damage found by a scrub; damaged entries do not count.
 
     Raises:
-        BookieUnavailableError: the bookie gives no sure answer.
+        BookieUnavailableError: the bookie gives no definite answer.
     """
     shown = JournalsShown()
     known = journals_of(ledger, member)
@@ -117,7 +118,7 @@ def show_one(
     digester: Digester,
     beat: Callable[[], None],
 ) -> JournalsShown:
-    """What ``show`` believes of one journal; raises what it raises, and ``CorruptDataError``."""
+    """Read one journal as ``show`` does; raise the errors of ``show``, and ``CorruptDataError``."""
     shown = JournalsShown()
     _add(shown, _Journal(root, member, name, ledger, digester, beat), ledger)
     return shown
@@ -125,7 +126,7 @@ def show_one(
 
 @dataclass(frozen=True, slots=True)
 class _Journal:
-    """One journal, and what reads it."""
+    """One journal and the arguments of its reader."""
 
     root: BookieRoot
     member: Member
@@ -144,9 +145,9 @@ class _Journal:
         )
 
     def span(self) -> tuple[Range, int] | None:
-        """From the first to the last of its writer's rows, and of which place they are.
+        """Return the entries from the writer's first to last row record, and their place.
 
-        None if it has to be read.
+        None if the journal must be read head by head.
         """
         reader = self.reader()
         if ends_in_a_copy(reader):
@@ -172,7 +173,7 @@ class _Journal:
         return counts(self.ledger.fragments, record)
 
     def heads(self, shown: JournalsShown) -> Iterator[Head]:
-        """Every good record; damage with something behind it is noted."""
+        """Yield every good record; note damage followed by further records."""
         reader = self.reader()
         yield from reader.forwards(reader.head)
         if not reader.is_blocked:

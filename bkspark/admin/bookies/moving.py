@@ -1,18 +1,18 @@
-"""The same bookie at another place: its record says another URL, and nothing is copied.
+"""Change a bookie's URL in its record; no data is copied.
 
-What makes a bookie itself is its cookie, so the new place must show this very one. That is not
-enough: a copy of a directory shows it too, and of two copies each would take what the other one
-lacks. Writers who have the old URL would have entries acknowledged by the old place, while
-everybody else looked for them at the new one. So the old place must be gone, which means that it
-surely has no cookie, or another bookie's; or it must be the same storage, which is seen by making a
-name at one and finding it at the other. A place that does not answer may be anything, and nothing
-is moved.
+A bookie is identified by its cookie, so the new place must show the bookie's own cookie. The cookie
+alone is not enough: a copied directory shows the same cookie, and each of two copies would lack
+entries accepted by the other. Writers with the old URL would get entries acknowledged by the old
+place, while all other clients read the new place. So one of two conditions must hold: the old place
+surely has no cookie or another bookie's cookie; or both places are the same storage, proved by
+creating a name at one place and finding the name at the other. If the old place does not answer,
+the move is refused.
 
-Writers who have the old URL find nothing there, or another cookie, at the latest in the post-check
-that each ack needs, and put another bookie in its place.
+Writers with the old URL find no cookie or another cookie there, at the latest in the post-check
+before each ack, and replace the bookie.
 
-A directory that was copied while somebody wrote to it, and whose original is gone, is storage that
-has gone back in time: it must be initialised anew, and not moved.
+A directory copied during writes, with its original gone, is storage rolled back in time: initialise
+such a bookie anew instead of moving.
 """
 
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ from bkspark.storage.shown import shown_url
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """A bookie, where it is by its record, and where it is to be."""
+    """A bookie's record before and after the move."""
 
     before: BookieRecord
     after: BookieRecord
@@ -48,15 +48,15 @@ def move(
     accepts_risk: bool = False,
     dry_run: bool = False,
 ) -> Report:
-    """Register the place at ``new_url`` as where a bookie is from now on; again changes nothing.
+    """Register the place at ``new_url`` as the bookie's place; a repeated call changes nothing.
 
     Args:
-        accepts_risk: takes storage that might lose what it has; the record says so.
+        accepts_risk: accept storage that may lose acknowledged entries; the record says so.
 
     Raises:
-        InvalidRequestError: there is no such bookie; the new place is not it, is another place of
-            the cluster or unsuitable; the old one still is it as well; or its record was changed
-            meanwhile.
+        InvalidRequestError: no such bookie; the new place does not show the bookie, belongs to
+            another place of the cluster, or is unsuitable; the old place still shows the bookie; or
+            the record was changed meanwhile.
     """
     new_url = canonical(new_url)
     before = cluster.bookie(bookie_id).value
@@ -75,7 +75,7 @@ def move(
 
 
 def _require_one_place(old: BookieAddress, new: BookieAddress) -> None:
-    """Return if the bookie is at ``new``, and nowhere else."""
+    """Return if the bookie is at ``new`` only; raise otherwise."""
     try:
         places.own_cookie(new)
     except BookieUnavailableError as error:
@@ -101,10 +101,10 @@ def _require_one_place(old: BookieAddress, new: BookieAddress) -> None:
 
 
 def _is_gone(old: BookieAddress) -> bool:
-    """Whether the place surely is not the bookie any more.
+    """Return whether the old place surely is not the bookie any more.
 
     Raises:
-        BookieUnavailableError: it cannot be told.
+        BookieUnavailableError: no definite answer.
     """
     found = places.cookie_at(old)
     if found is None:

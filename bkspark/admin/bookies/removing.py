@@ -1,29 +1,30 @@
-"""Taking a bookie out of the cluster that no ledger names any more.
+"""Remove a bookie from the cluster once no ledger names the bookie.
 
-A ledger may be about to name it at this very moment: somebody has chosen it, and stores the record
-that says so a little later. Two records are written and read by two clients, so each writes its own
-first and reads the other's then, and at least one of them sees what the other has written:
+A writer or a repair may be adding the bookie to a ledger during the removal: the bookie is chosen
+first, the ledger's record is stored later. Two clients write and read two records. Each client
+writes its own record before reading the other client's record, so at least one client sees the
+other's write:
 
-* Who removes a bookie says so in its record (``is_leaving``), and then looks at all ledgers.
-* Who has a ledger name a bookie, a new one or an open one, looks at the bookie's record behind
-  that, before anything counts there (``Cluster.is_going``). If it is leaving, a new ledger is
-  given up for another, and in an open one the bookie counts as failed, and is replaced.
+* The remover stores ``is_leaving`` in the bookie's record, then reads all ledgers.
+* A client naming a bookie in a new or an open ledger reads the bookie's record afterwards, before
+any entry counts there (``Cluster.is_going``). If the bookie is leaving, a new ledger is abandoned
+for another ledger; in an open ledger the bookie counts as failed and is replaced.
 
-So an entry that has been acknowledged by a bookie is of a ledger that named it before it was to
-leave, or before the look at all ledgers: that look finds it, and nothing is removed. What may be
-left is a ledger that names a bookie which is gone, as after a loss, and on which nothing of it was
-ever counted. Recoveries
-name bookies in the instant in which they close a ledger, when it is too late to look. But they
-choose them after they have taken their ledger over, so one that chose before the bookie was to
-leave is seen by the state of its ledger: while any ledger is being recovered, nothing is removed.
+An entry acknowledged by a bookie therefore belongs to a ledger naming the bookie before the mark or
+before the scan of all ledgers. The scan finds the ledger, and the bookie stays. A ledger may still
+name a removed bookie, as after a loss, but no entry of the ledger ever counted there.
 
-A repair that finds that who got a place is going gives it back to who had it, so that one must not
-go in between. Whoever removes it looks behind the compare-and-set that gave the place away, and the
-other was leaving before that. So while a closed ledger names a bookie that is going, no other is
-removed but by force: what is named and gone is repaired first.
+A recovery names bookies when closing a ledger, too late for a check. But a recovery chooses bookies
+after taking over the ledger, so the ledger's state shows a choice made before the mark: while any
+ledger is IN_RECOVERY, no bookie is removed.
 
-A record that cannot be read may name anything, and stops this, and is named. A bookie whose record
-was changed by anybody between the first step and the last is not removed.
+A repair gives a place back to the previous member if the new member is leaving. The previous member
+must not be removed in between. Its remover scans after the compare-and-set of the repair, and the
+new member was leaving before. So while a closed ledger names a leaving or removed bookie, other
+bookies are removed by force only: repair such ledgers first.
+
+An unreadable record may name any bookie; the removal stops and names the record. A bookie record
+changed by another client between the first and last step also stops the removal.
 """
 
 from dataclasses import replace
@@ -46,16 +47,16 @@ _SHOWN_MAX = 5
 def remove(
     cluster: Cluster, bookie_id: str, *, force: bool = False, dry_run: bool = False
 ) -> Report:
-    """Take a bookie out of the cluster, unless something is in the way, which is left then.
+    """Remove a bookie from the cluster, or report why the bookie must stay.
 
-    Its storage is not touched. Its id is never used again. What was killed half-way is finished by
-    the same call, or taken back by ``set_read_only`` with ``off``.
+    The bookie's storage is not touched, and its id is never used again. Repeat the call after an
+    interrupted removal to finish, or undo the removal with ``set_read_only`` and ``off``.
 
     Args:
-        force: also if ledgers name it, for one that was declared lost and does not answer.
+        force: also remove a bookie named by ledgers, if declared lost and not answering.
 
     Raises:
-        InvalidRequestError: there is no such bookie, or ``force`` is not for this one.
+        InvalidRequestError: no such bookie, or ``force`` does not apply to the bookie.
         CorruptDataError: the bookie's record cannot be read.
     """
     before = cluster.bookie(bookie_id)
@@ -73,13 +74,14 @@ def remove(
 
 
 def give_up(cluster: Cluster, bookie_id: str) -> tuple[Left, ...]:
-    """Take a bookie out though ledgers name it and it answers; what was in the way.
+    """Remove an answering bookie still named by ledgers; return the obstacles.
 
-    It is declared lost first: no recovery may wait for one that can be declared lost no more. The
-    caller has seen that others have what it has (``protocol.upkeep.draining``, rule 3).
+    The bookie is declared lost first: a removed bookie can no longer be declared lost, and
+    recoveries would wait for it. The caller has checked that all copies exist elsewhere
+    (``protocol.upkeep.draining``, rule 3).
 
     Raises:
-        InvalidRequestError: there is no such bookie.
+        InvalidRequestError: no such bookie.
     """
     before = cluster.bookie(bookie_id).value
     note_lost(cluster, Member(bookie_id, before.incarnation))
@@ -87,7 +89,7 @@ def give_up(cluster: Cluster, bookie_id: str) -> tuple[Left, ...]:
 
 
 def _taken_out(cluster: Cluster, before: BookieRecord, *, force: bool) -> tuple[Left, ...]:
-    """Remove a bookie for ever; what was in the way, and then it is as before."""
+    """Remove a bookie for ever, or restore its record and return the obstacles."""
     bookie_id = before.bookie_id
     leaving = cluster.registrations.update(bookie_id, _leaving)
     left = () if force else _in_the_way(cluster, bookie_id)
@@ -103,7 +105,7 @@ def _taken_out(cluster: Cluster, before: BookieRecord, *, force: bool) -> tuple[
 
 
 def _in_the_way(cluster: Cluster, bookie_id: str) -> tuple[Left, ...]:
-    """What the bookie is needed for, or may be; an unreadable record may name it."""
+    """Return the reasons to keep the bookie; an unreadable record may name the bookie."""
     try:
         return _named(cluster, bookie_id)
     except CorruptDataError as error:
@@ -134,12 +136,12 @@ def _named(cluster: Cluster, bookie_id: str) -> tuple[Left, ...]:
 
 
 def _may_give_back(cluster: Cluster, bookie_id: str) -> list[tuple[str, int]]:
-    """Other bookies that are going, each with a closed ledger that names it."""
+    """Return other leaving or removed bookies, each with a closed ledger naming the bookie."""
     named = dict[Member, int]()
     for ledger in all_ledgers(cluster, None):
         if ledger.state is LedgerState.CLOSED:
             named |= dict.fromkeys(members_of(ledger), ledger.ledger_id)
-    # Behind all ledgers: who got a place of one and is going was leaving by then.
+    # Read after all ledgers: a new member of a place that is leaving was marked before the scan.
     others = [one for one in named if one.bookie_id != bookie_id]
     going = sorted((one.bookie_id, named[one]) for one in others if cluster.is_going(one))
     return going[:_SHOWN_MAX]
@@ -165,7 +167,7 @@ def _leaving(record: BookieRecord | None) -> BookieRecord:
 
 
 def _take_back(cluster: Cluster, leaving: Versioned[BookieRecord], before: BookieRecord) -> None:
-    """Let the bookie be as it was, unless somebody else has said something of it meanwhile."""
+    """Restore the bookie's record, unless another client changed the record meanwhile."""
 
     def staying(now: BookieRecord | None) -> BookieRecord:
         assert now is not None

@@ -1,17 +1,17 @@
-"""Carrying a plan out: what it names is looked at anew, then freed, then forgotten.
+"""Carry out a collection's plan: check each ledger anew, free its files, delete its record.
 
-For so many ledgers at a time:
+For each batch of ledgers:
 
-1. The ledger's record says DELETING, or is made to by compare-and-set, if its log has let go of it.
-   One that its log does not name is dropped by the log first.
-2. Each bookie that is a member of it, or has something of it, fences its writer and frees it.
-3. Where nobody is owed anything any more ("deletion"), the id is noted as gone, and then the record
-   goes.
+1. The ledger's record must say DELETING, or is changed by compare-and-set if the ledger's log
+   dropped the ledger. If the log does not name the ledger, the log drops the ledger first.
+2. Each bookie in the ledger's ensembles or holding files of the ledger fences the writer and frees
+   the files.
+3. When no bookie is owed the deletion any more ("deletion"), the id is noted as gone, and then the
+   record is deleted.
 
-Then what is unwanted of ledgers that stay goes ("letting_go").
-
-At the end logs forget that they have dropped what is gone. Each step is done again, and does no
-harm, if whoever took it before died behind it, or takes it at the same time.
+Afterwards unneeded files of remaining ledgers are removed ("letting_go"). At the end logs forget
+their dropped ledgers noted as gone. Each step may safely run again after a crash, and at the same
+time in another run.
 """
 
 import logging
@@ -42,16 +42,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Outcome:
-    """What a collection has done so far.
+    """Results of a collection so far.
 
     Attributes:
-        freed: how many ledgers of which nothing is left.
-        pages: how many pages of logs were removed.
-        owed: by ledger id, the bookies that have to be cleaned of it before it is forgotten.
-        silent: bookies that do not answer, and why.
-        problems: by ledger id and bookie id, why something may be left.
-        doubts: by subject, why something stays that may be garbage.
-        unreadable: by key, metadata records that some of it waits for, and what is wrong with them.
+        freed: number of ledgers freed completely.
+        pages: number of log pages removed.
+        owed: bookies still to be cleaned before a ledger is forgotten, by ledger id.
+        silent: reasons of bookies not answering.
+        problems: reasons why files may remain, by ledger id and bookie id.
+        doubts: reasons for keeping possible garbage, by subject.
+        unreadable: metadata records delaying the collection, by key, with the fault.
     """
 
     freed: int = 0
@@ -77,10 +77,10 @@ class Collector:
         self._lost = cluster.lost_members()
 
     def carry_out(self, progress: Progress) -> None:
-        """Free all that the plan names and that is garbage still.
+        """Free all ledgers of the plan still found to be garbage.
 
         Raises:
-            OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+            OutcomeUnknownError: the metadata store or Spark gave no definite answer.
         """
         garbage, unwanted = self._plan.garbage, self._plan.unwanted
         total = len(garbage) + len(unwanted)
@@ -98,7 +98,7 @@ class Collector:
             self._forget(name)
 
     def _let_go(self, unwanted: Sequence[Unwanted]) -> None:
-        """Free what is unwanted of ledgers that stay."""
+        """Free unneeded files of remaining ledgers."""
         work = LettingGo(self._cluster, self._run, self._addresses, self.outcome.silent)
         for begin in range(0, len(unwanted), LEDGERS_AT_ONCE):
             work.take(unwanted[begin : begin + LEDGERS_AT_ONCE])
@@ -106,7 +106,7 @@ class Collector:
         self.outcome.problems |= work.outcome.problems
 
     def _take(self, step: Sequence[Garbage]) -> None:
-        # Anew: a plan is what was true when it was made.
+        # Read again: the plan's metadata may be outdated.
         metadata = Metadata(self._cluster, self._plan.made_before_ms)
         deleting: dict[int, LedgerMetadata] = {}
         for garbage in step:
@@ -126,13 +126,13 @@ class Collector:
         self.outcome.unreadable |= self._gone.unreadable
 
     def _deleting(self, garbage: Garbage, metadata: Metadata) -> LedgerMetadata | None:
-        """The record of a ledger that is garbage still, DELETING by now; None if it is not."""
+        """Mark a ledger DELETING and return its record; None if no longer garbage."""
         if garbage.kind is Kind.GONE:
             return None
         found = metadata.garbage(garbage.ledger_id)
         if found is None:
             return None
-        with suppress(NoSuchLedgerError):  # another collection has freed it meanwhile
+        with suppress(NoSuchLedgerError):  # another collection has freed the ledger meanwhile
             if found.kind is Kind.UNNAMED and not self._excluded(found):
                 return None
             make_tombstone(self._cluster, garbage.ledger_id)
@@ -140,14 +140,14 @@ class Collector:
         return seen.value if seen and seen.value.state is LedgerState.DELETING else None
 
     def _excluded(self, garbage: Garbage) -> bool:
-        """Have its log drop a ledger for ever; False if it has joined the log meanwhile."""
+        """Have the log drop a ledger for ever; False if the ledger joined the log meanwhile."""
         quorum = self._cluster.ledger(garbage.ledger_id).value.quorum
         return exclude(self._cluster, garbage.log, garbage.ledger_id, quorum)
 
     def _free(
         self, deleting: Mapping[int, LedgerMetadata], gone: set[int]
     ) -> dict[int, set[Member]]:
-        """Have bookies free these ledgers: for each, who surely has nothing of it any more."""
+        """Have bookies free the ledgers; return the members surely clean, by ledger id."""
         orders = []
         for member, address in self._addresses.items():
             found = self._plan.found.get(member.bookie_id, frozenset())
@@ -176,21 +176,21 @@ class Collector:
             self.outcome.problems[ledger_id, order.address.bookie_id] = problem
 
     def _owed(self, ledger: LedgerMetadata, cleaned: set[Member]) -> bool:
-        """Whether some bookie is owed the deletion still, which is noted then."""
+        """Return whether a bookie is still owed the deletion, and note such bookies."""
         members = owing(ledger, cleaned=cleaned, registered=self._addresses, lost=self._lost)
         if members:
             self.outcome.owed[ledger.ledger_id] = sorted(member.bookie_id for member in members)
         return bool(members)
 
     def _forget(self, log_name: str) -> None:
-        """Have a log forget the dropped ledgers that are gone: none of them can join any more."""
+        """Have a log forget its gone dropped ledgers: no client can add them any more."""
         try:
             seen = self._cluster.logs.get(log_name)
             if seen is None or not seen.value.has_any_dropped:
                 return
             gone = self._gone.among(seen.value.every_dropped_id())
         except CorruptDataError:
-            return  # it is among those that cannot be read
+            return  # the record is listed as unreadable elsewhere
         if gone:
             self._cluster.logs.update(
                 log_name, lambda record: (record or seen.value).forgetting(gone), seen=seen

@@ -1,18 +1,18 @@
-"""Which ledgers are garbage: what metadata says, and where bookies have something of them.
+"""Find garbage ledgers in metadata, and the bookies still holding their files.
 
-Listings only nominate. A ledger is garbage by what a record says that was read: its own, that it
-is deleted; its log's, that it was dropped for ever; or the note that it is gone. A record that
-cannot be read says nothing, and what it may be about stays.
+Listings of bookies only nominate candidates. A ledger is garbage if a readable record says so: its
+own record (deleted), its log's record (dropped for ever), or the note of a gone ledger. An
+unreadable record proves nothing; ledgers possibly named there stay.
 
-A ledger that was made for a log, as its record says, and is not on the log's list may be what a
-killed driver has left, or what a living one is about to put there: nothing tells them apart. So
-its log drops it first, by the compare-and-set that decides between the two; one that lives is
-refused then, and nothing of its write is in the log. That it was made lately only delays this. When
-that was, says the clock of the host that made it. Where that clock is behind, ledgers with smaller
-ids tell more: they were made before.
+A ledger created for a log but absent from the log's list may be left by a killed driver, or a
+running driver may be about to add the ledger. Metadata cannot tell the two cases apart. So the log
+drops the ledger first by compare-and-set, and the compare-and-set decides: a running driver is
+refused afterwards, and no row of its write enters the log. The ledger's age only delays the drop.
+The creating host's clock gives the age. If the clock is slow, ledgers with smaller ids correct the
+age, because their creation came earlier.
 
-What a compaction has replaced is dropped, and whoever had set out to read it goes on meanwhile. So
-it is left alone for a while; who takes longer gets an error, and finds the rows in the new ledger.
+A ledger replaced by a compaction is kept for a while, so running reads can finish. A longer read
+gets an error and finds the rows in the new ledger.
 """
 
 from collections.abc import Collection, Mapping
@@ -37,16 +37,16 @@ LEDGERS_AT_ONCE = 500
 
 
 class Metadata:
-    """What the metadata store says of ledgers and logs; each log is read once.
+    """Ledgers and logs as the metadata store describes them; each log is read once.
 
     Args:
-        made_before_ms: ledgers that their logs do not name are garbage if they were made before.
-        now_ms: no ledger was made later; a clock that says so is wrong, and is not believed.
-        replaced_before_ms: those whose compaction began later are left to their readers.
+        made_before_ms: ledgers unnamed by their logs are garbage if created before.
+        now_ms: creation times after ``now_ms`` come from a wrong clock and are ignored.
+        replaced_before_ms: ledgers replaced by a later compaction are kept for their readers.
 
     Attributes:
-        doubts: by subject, why something stays that may be garbage.
-        spared: ledgers that were compacted lately, as far as records were looked at.
+        doubts: reasons for keeping possible garbage, by subject.
+        spared: recently compacted ledgers among the records read so far.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class Metadata:
         self._logs: dict[str, LogRecord | None] = {}
 
     def garbage(self, ledger_id: int) -> Garbage | None:
-        """A ledger as garbage; None if it is not, or may be not."""
+        """Return a ledger as garbage; None if the ledger is, or may be, in use."""
         ledger = self.ledger(ledger_id)
         return None if ledger is None else self.judged(ledger)
 
     def ledger(self, ledger_id: int) -> LedgerMetadata | None:
-        """What its record says; None if there is none, or none that can be read."""
+        """Read a ledger's record; None if missing or unreadable."""
         try:
             seen = self._cluster.ledgers.get(str(ledger_id))
         except (CorruptDataError, InvalidRequestError) as error:
@@ -86,7 +86,7 @@ class Metadata:
         return None if seen is None else seen.value
 
     def judged(self, ledger: LedgerMetadata) -> Garbage | None:
-        """A ledger as garbage, by its record; None if it is not, or may be not."""
+        """Judge a ledger by its record; None if the ledger is, or may be, in use."""
         try:
             return self._judged(ledger)
         except (CorruptDataError, InvalidRequestError) as error:
@@ -98,7 +98,7 @@ class Metadata:
         log = self._log(name) if name else None
         is_deleted = ledger.state is LedgerState.DELETING
         if log is not None and log.lists(ledger_id):
-            # Unless it was truncated between the two looks.
+            # Unless the log was truncated between the two reads.
             if is_deleted and self._still_lists(name, ledger_id):
                 self.doubts[f"ledger {ledger_id}"] = f"it is deleted, and log {name} lists it"
             return None
@@ -114,7 +114,9 @@ class Metadata:
         return None
 
     def _made_ms(self, ledger: LedgerMetadata) -> int:
-        """When it was made at the earliest, by its own record and those of smaller ids."""
+        """Return the earliest creation time, by the ledger's own record and records of smaller
+        ids.
+        """
         ledger_id, newest_ms = self._newest
         made_ms = ledger.settings.created_ms
         return max(made_ms, newest_ms) if ledger_id < ledger.ledger_id else made_ms
@@ -142,10 +144,10 @@ def plan_collection(
     now_ms: int = 2**62,
     replaced_before_ms: int = 2**62,
 ) -> CollectPlan:
-    """Look at all ledgers and bookies; changes nothing.
+    """Read all ledgers and bookies; change nothing.
 
     Raises:
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
     present, silent = _listed(cluster, run)
     metadata = Metadata(cluster, made_before_ms, replaced_before_ms, now_ms)
@@ -163,7 +165,7 @@ def plan_collection(
         unwanted += found.found([one for one in stays if one.state is LedgerState.CLOSED])
         unwanted += old_journals(run, present, stays)
     for ledger_id in sorted(set(cluster.ledger_ids()).difference(ids)):
-        metadata.ledger(ledger_id)  # by a compaction meanwhile, which may have ledgers dropped
+        metadata.ledger(ledger_id)  # new ones: a compaction may have dropped ledgers
     spared = {i for i, one in garbage.items() if _is_spared(one, metadata)}
     garbage = {i: one for i, one in garbage.items() if i not in spared}
     others = set().union(*present.values()) - garbage.keys()
@@ -187,7 +189,7 @@ def plan_collection(
 
 
 def _doubts(metadata: Metadata, pages: SpentPages, gone: GoneLedgers) -> dict[str, str]:
-    """By subject, why something stays that may be garbage."""
+    """Return reasons for keeping possible garbage, by subject."""
     unreadable = {f"metadata record {k}": why for k, why in gone.unreadable.items()}
     return {**metadata.doubts, **pages.doubts, **unreadable}
 
@@ -195,7 +197,7 @@ def _doubts(metadata: Metadata, pages: SpentPages, gone: GoneLedgers) -> dict[st
 def _listed(
     cluster: Cluster, run: Runner
 ) -> tuple[dict[BookieAddress, frozenset[int]], dict[str, str]]:
-    """Of which ledgers bookies have something; and why some do not tell, by their ids."""
+    """Return the ledger ids found on each bookie, and reasons for silent bookies by bookie id."""
     addresses = list(cluster.addresses().values())
     answers = run([ListLedgers(address) for address in addresses])
     listed = dict(zip(addresses, answers, strict=True))
@@ -204,7 +206,7 @@ def _listed(
 
 
 def _weighed(run: Runner, where: Mapping[BookieAddress, Collection[int]]) -> dict[int, Usage]:
-    """What all bookies together have of each of the ledgers that they are listed with."""
+    """Add up each listed ledger's usage over all bookies."""
     usage: dict[int, Usage] = {}
     for weighed in run([Weigh(address, tuple(sorted(ids))) for address, ids in where.items()]):
         for ledger_id, own in weighed.items() if isinstance(weighed, Mapping) else ():

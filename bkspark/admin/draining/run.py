@@ -1,10 +1,10 @@
-"""``decommission``: nothing new goes to some bookies, what they have goes to others, they go.
+"""``decommission``: close bookies to new ledgers, move their places to other bookies, remove them.
 
-Each step is what its own verb does, and is found done by whoever comes next: a bookie is made
-read-only (``admin.bookies.closing``), its places are given to others (``admin.repairing``), and one
-that no ledger names any more is removed (``admin.bookies.removing``). So a run that was killed, or
-that had to leave something, is finished by the same call, and two at once do the same work. Who
-opens a bookie again meanwhile is obeyed: nothing more is taken from it, and it stays.
+Each step is the work of another verb, and a later run finds finished steps done: a bookie is made
+read-only (``admin.bookies.closing``), its places are given to other bookies (``admin.repairing``),
+and a bookie no ledger names is removed (``admin.bookies.removing``). So the same call finishes a
+killed or incomplete run, and two concurrent runs do the same work. If an operator reopens a bookie
+meanwhile, the run moves nothing more from the bookie and keeps the bookie.
 """
 
 import logging
@@ -34,16 +34,16 @@ logger = logging.getLogger(__name__)
 
 VERB = "decommission"
 STEPS_AT_ONCE = 64
-"""After so many it is seen whether somebody has opened a bookie again."""
+"""Steps between two checks for reopened bookies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a decommission is asked for.
+    """Arguments of a decommission.
 
     Attributes:
-        bytes_per_second: of each bookie, read and written; None for as much as can be.
-        force: whether ledgers that stand in the way are given up, where others have all of them.
+        bytes_per_second: limit of reads and of writes on each bookie; None for unlimited.
+        force: remove a bookie still named by ledgers, if other bookies have all copies.
     """
 
     bookie_ids: Collection[str]
@@ -61,11 +61,11 @@ def decommission(
     tell: Tell | None = None,
     progress: Progress = lambda _done, _total: None,
 ) -> Report:
-    """Empty bookies, and remove those that are empty.
+    """Empty bookies and remove the empty bookies.
 
     Raises:
-        InvalidRequestError: no bookie is named, or one that there never was.
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        InvalidRequestError: no bookie is named, or a named bookie never existed.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
     work = _Decommission(cluster, wanted, telling(run, tell))
     records = read_records(cluster)
@@ -91,11 +91,11 @@ def decommission(
 
 
 class _Decommission:
-    """A decommission under way.
+    """A running decommission.
 
     Attributes:
-        staying: ids of the bookies that are not removed yet.
-        given_up: what stood in the way of those that were removed all the same.
+        staying: ids of the bookies not removed yet.
+        given_up: obstacles overridden by forced removals.
     """
 
     def __init__(self, cluster: Cluster, wanted: Wanted, run: Runner) -> None:
@@ -119,21 +119,21 @@ class _Decommission:
         }
 
     def plan(self, records: Records) -> DrainPlan:
-        """What is to be done now."""
+        """Plan the remaining work from current records."""
         return plan_of(records, [b for b in self.staying if b not in self._opened], self._known())
 
     def others(self) -> frozenset[Member]:
-        """Who may be given places."""
+        """Return the members able to receive places."""
         found = self._cluster.candidates(exclude=self.staying)
         return frozenset(candidate.member for candidate in found)
 
     def close(self) -> None:
-        """Nothing new is placed on them."""
+        """Make the bookies read-only."""
         for bookie_id in self.staying:
             set_read_only(self._cluster, bookie_id)
 
     def empty(self, progress: Progress) -> None:
-        """Give all their places to others: those of ledgers that are closed meanwhile too."""
+        """Move all places of the bookies, including places of ledgers closed meanwhile."""
         tried: set[Place] = set()
         while True:
             plan = self.plan(read_records(self._cluster))
@@ -155,7 +155,7 @@ class _Decommission:
             self.repair.carry_out(RepairPlan(tuple(piece)), _further(progress, begin, total))
 
     def _note_opened(self) -> None:
-        """Who is not read-only any more, by somebody else's word."""
+        """Note the bookies another client has made writable."""
         for bookie_id in self.staying:
             seen = self._cluster.registrations.get(bookie_id)
             if seen is not None and not (seen.value.is_read_only or seen.value.is_removed):
@@ -164,7 +164,7 @@ class _Decommission:
     # --- the end ----------------------------------------------------------------------------------
 
     def end(self) -> list[Left]:
-        """Remove those that are empty; what stands in the way of the others."""
+        """Remove the empty bookies; return the obstacles of the others."""
         self._note_opened()
         records = read_records(self._cluster)
         left = [_opened_again(bookie_id) for bookie_id in sorted(self._opened)]
@@ -203,13 +203,13 @@ class _Decommission:
             left = tuple(removing.remove(self._cluster, bookie_id).left)
         except InvalidRequestError:
             if _is_removed(self._cluster, bookie_id):
-                return ()  # another one has come first
+                return ()  # another run has removed it first
             raise
         self._counts["removed"] += not left
         return tuple(replace(item, subject=f"{bookie_id}: {item.subject}") for item in left)
 
     def _kept(self, records: Records) -> list[Left]:
-        """What is given up by no force: ledgers of which it may have the last copy."""
+        """Return the obstacles force cannot override: ledgers whose last copy may be here."""
         verdict = Verdict(self._cluster, self._run, self._known())
         named = [x for x in records.ledgers if draining.is_named(x, self.staying)]
         needed = [x for x in named if x.ledger_id not in records.dropped]
@@ -223,7 +223,7 @@ class _Decommission:
 
 
 def _registered(cluster: Cluster, bookie_ids: Collection[str]) -> list[str]:
-    """Those that are not removed yet, each once; raises what ``decommission`` raises."""
+    """Return the distinct ids not removed yet; raise the errors of ``decommission``."""
     if not bookie_ids:
         raise InvalidRequestError("no bookie was named", hint="`bkspark bookies` lists them")
     found = []
@@ -234,7 +234,7 @@ def _registered(cluster: Cluster, bookie_ids: Collection[str]) -> list[str]:
 
 
 def _further(progress: Progress, begin: int, total: int) -> Progress:
-    """For a piece of the work that begins when so much of it is done."""
+    """Shift ``progress`` for a piece of work starting after ``begin`` steps."""
     return lambda done, _total: progress(begin + done, total)
 
 

@@ -1,22 +1,21 @@
-"""Giving one bookie what it lacks of one place: the instruction of a repair.
+"""Copy to one bookie the missing entries of one place: the instruction of a repair.
 
-Rule 1. What lies there already is made durable before it is counted: who wrote it may have died
-before it could (H23). The rest comes from whichever members give it good, byte for byte as the
-record's frame of that place prescribes, in a journal of this attempt's own (R3).
+Rule 1. Sync existing files before counting their records: the writer may have died before its sync
+(H23). Copy the rest from any members with good copies, byte for byte as the record's frame
+prescribes for the place, into a journal of this attempt's own (R3).
 
-Rule 2. Entry logs come before the records that name them.
+Rule 2. Copy entry logs before the records naming them.
 
-Rule 3. Behind all that, the bookie is looked at anew, as an audit does it. Only what it shows then
-counts.
+Rule 3. After copying, examine the bookie anew, as an audit does. Only entries shown then count.
 
-Rule 4. Who only leaves its place has the copies, and is the first to be asked for them: nobody else
-is kept from work. Who lacks some is the last.
+Rule 4. When a place moves, read from its current member first: the member holds the copies, and
+other bookies are spared. A member known to lack copies is read last.
 
-Rule 5. A file that is longer than what is free on the disk is not begun: it would take the room
-from whoever writes there, for nothing.
+Rule 5. Do not begin a file longer than the free space of the disk: the copy would only take room
+from writers.
 
-Nothing is ever written over, and nothing removed. A file that is there and wrong stays, and the
-place needs another bookie.
+A repair never overwrites and never removes a file. If a wrong file exists, the place needs another
+bookie.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,12 +49,12 @@ from bkspark.protocol.upkeep.repairing import Place
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """The bookie shows all that the place should hold, but for what nobody gives.
+    """The bookie shows all entries of the place, except entries without any good copy.
 
     Attributes:
-        holes: entries and files of which no bookie gives a good copy.
+        holes: entries and files without a good copy on any bookie.
         others: entries whose records belong on other places only.
-        faults: by bookie id, why sources were stepped over.
+        faults: reasons for skipping sources, by bookie id.
     """
 
     records: int
@@ -67,25 +66,25 @@ class Filled:
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """The bookie answers and cannot take the copies: another one may."""
+    """The bookie answers but cannot take the copies; choose another bookie."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class NotFilled:
-    """It did not come to an end, and why."""
+    """The copying did not finish."""
 
     reason: str
 
 
 class _NoRoomError(BookKeeperError):
-    """The disk has less room than a file takes."""
+    """The file is larger than the free space of the disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where the bookies of a ledger are, as a reader asks for it; picklable."""
+    """The addresses of a ledger's bookies in the form a reader needs; picklable."""
 
     cluster_id: str
     known: Mapping[Member, BookieAddress]
@@ -99,12 +98,13 @@ class Fill:
     """Make the copies of one place on the bookie at ``address``; picklable.
 
     Attributes:
-        place: has the member that has it now; if it is a new one, ``address``.
-        ledger: as it is.
-        planned: as it will be, with the bookie at the place.
-        bytes_per_second: no more is copied; None for as much as can be.
-        mark: what a scrub found damaged of the ledger at ``address``: it does not count.
-        is_move: whether the member that has the place lacks nothing, as far as is known.
+        place: the place with its current member; for a new place, the member at ``address``.
+        ledger: the ledger's current metadata.
+        planned: the ledger's metadata with the bookie at the place.
+        bytes_per_second: limit of the copy rate; None for unlimited.
+        mark: damage found by a scrub in the ledger's files at ``address``; damaged files do not
+            count.
+        is_move: whether the place's current member lacks no copies, as far as known.
     """
 
     address: BookieAddress
@@ -119,7 +119,7 @@ class Fill:
 
     @property
     def bookie_ids(self) -> set[str]:
-        """Of those that it may read from, and of the one that it writes to."""
+        """Ids of the possible sources and of the target."""
         first = self.place.fragment_first_entry_id
         fragments = [f for f in self.ledger.fragments if f.first_entry_id == first]
         sources = {member.bookie_id for f in fragments for member in f.ensemble}
@@ -127,7 +127,7 @@ class Fill:
 
     @property
     def role(self) -> Role | None:
-        """The place as it will be; None if the fragment has no entries."""
+        """The planned place; None if the fragment has no entries."""
         first = self.place.fragment_first_entry_id
         roles = roles_of(self.planned, self.address.member)
         return next((role for role in roles if role.fragment.first_entry_id == first), None)
@@ -185,7 +185,7 @@ class _Work:
     # --- what is there --------------------------------------------------------------------------
 
     def _look(self, root: BookieRoot, role: Role) -> tuple[list[Range], list[EntryLog]]:
-        """Entries whose records are missing, and missing entry logs that others name."""
+        """Return the entries without records and the missing entry logs."""
         begin, end = role.entries
         member, planned = self.to.address.member, self.to.planned
         known = journals_of(planned, member)
@@ -203,7 +203,7 @@ class _Work:
         return list(lacking(role, shown, planned)), logs
 
     def _judged(self, role: Role) -> Filled | NotFilled:
-        """What the bookie shows now, looked up anew."""
+        """Examine the bookie anew and return the result."""
         with open_bookie(self.to.address).open_root() as root:
             holding = holding_of(
                 root, self.to.address.member, self.to.planned, self.beat, self.to.mark
@@ -219,7 +219,7 @@ class _Work:
     # --- copying --------------------------------------------------------------------------------
 
     def _copy_records(self, wanted: Range, role: Role) -> None:
-        """Give it the records of ``wanted`` that are its own, in a journal of its own."""
+        """Copy the place's records of ``wanted`` into a new journal on the bookie."""
         copies = CopiedJournal(self.to.address, self._new_journal, role.index, self.pace)
         try:
             for replies in self._found(wanted, role):
@@ -235,7 +235,7 @@ class _Work:
             copies.close()
 
     def _found(self, wanted: Range, role: Role) -> Iterator[RecordReplies]:
-        """The records of ``wanted`` that belong on the place; what nobody gives is a hole."""
+        """Yield the records of ``wanted`` belonging on the place; note missing entries as holes."""
         ledger = self.to.ledger
         turn = self.to.place.index - ledger.ledger_id if self.to.is_move else 0
         reader = EntryReader(self.to.sources, ledger.ledger_id, self.digester, turn=turn)
@@ -262,13 +262,13 @@ class _Work:
             entry_id = end
 
     def _is_on(self, record: AddRecord, index: int) -> bool:
-        """Whether the record belongs on a place; on each, where every member has every entry."""
+        """Return whether the record belongs on the place; always true with one stripe."""
         if self.to.planned.quorum.stripe_count == 1:
             return True
         return any(index in write_set for write_set in record.write_sets())
 
     def _note_other(self, entries: Range) -> None:
-        """Needed as long as it shows no record, from which it would be seen what is its own."""
+        """Note entries of other places, until a copied record shows which entries belong here."""
         if self.records:
             return
         if self.others and self.others[-1][1] + 1 == entries[0]:
@@ -287,7 +287,7 @@ class _Work:
         name = layout.entry_log(ledger.ledger_id, log.attempt_id, log.stripe)
         with open_bookie(target).open_root() as root:
             is_there = root.size(name) is not None
-            free = root.free_bytes()  # 0 if that is not known
+            free = root.free_bytes()  # 0 if unknown
             if not is_there and 0 < free < log.length_bytes:
                 raise _NoRoomError(
                     f"{name} has {log.length_bytes:,} bytes, and its disk has room for {free:,}"
@@ -308,11 +308,11 @@ class _Work:
 
 
 def unexplained(holding: Holding, role: Role, holes: Sequence[Range], lost: Sequence[str]) -> str:
-    """Why a bookie does not show what it should of a place, but for holes; empty if it does.
+    """Return why a bookie does not show its part of a place; empty if the part is complete.
 
     Args:
-        holes: entries that it need not show.
-        lost: names of files that it need not show.
+        holes: entries the bookie need not show.
+        lost: names of files the bookie need not show.
     """
     if holding.unknown:
         return holding.unknown
@@ -326,6 +326,6 @@ def unexplained(holding: Holding, role: Role, holes: Sequence[Range], lost: Sequ
 
 
 def _has_own_parts(replies: RecordReplies, index: int) -> bool:
-    """Whether all rows are there that the record has for a place."""
+    """Return whether all rows of the record for the place were found."""
     assert replies.record is not None
     return all(part.stripe in replies.messages for part in replies.record.parts_of(index))
