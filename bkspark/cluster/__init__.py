@@ -1,11 +1,11 @@
-"""One client's view of one cluster: its records and its bookies. It knows no journal.
+"""A client's view of a cluster: records and bookies. This package knows no journal format.
 
 cluster  records  timed_store     typed records under compare-and-set: ledgers, logs, bookies
-admission                         what may become a bookie or a metadata store
-bookie_client  fan_out            asking one bookie, asking several; each question has its time
-hang_memory                       what this process remembers of storage that hung
-bookie_status                     what a look at a bookie has found; what of it is kept
+admission                         checks before a place becomes a bookie or a metadata store
+bookie_client  fan_out            questions to one bookie or several, each with a time limit
+hang_memory                       this process's memory of storage that hung
+bookie_status                     the state of a bookie, and the part noted in its record
 ensembles                         choosing bookies
-post_check                        what makes a record on a bookie countable
-password  arguments               secrets by reference; what users may ask for
+post_check                        the check that makes a record on a bookie countable
+password  arguments               secrets by reference; checks of users' arguments
 """

@@ -1,9 +1,9 @@
-"""What may become a bookie of a cluster: all is looked at before anything is made.
+"""Checks before a place becomes a bookie of a cluster: every check precedes every change.
 
-A place becomes a bookie by its cookie, and the cluster's by a record, in this order: where there is
-a record there was a bookie, and what it lacks is lost. A client that is killed in between leaves a
-cookie with no record to it and nothing beside it. Nobody has used such a bookie; the same command
-again registers it, as what its cookie says.
+A cookie makes a place a bookie, and then a record registers the bookie with the cluster. The order
+matters: where a record exists there was a bookie, and missing data is lost data. A client killed
+between the two steps leaves a cookie without a record and no other file. No client has used such a
+bookie; the same command, run again, registers the bookie named by the cookie.
 """
 
 import os
@@ -32,13 +32,13 @@ _MEMORY = "memory://"
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A cluster, as far as what is added to it has to be of it and apart from it.
+    """A cluster, reduced to the facts that a new place is checked against.
 
     Attributes:
         metadata_uri: as the store writes it.
-        bookies: that are registered, by id.
-        removed: ids of those that were; they are given to no others.
-        group: of users that share it.
+        bookies: the registered bookies, by id.
+        removed: ids of removed bookies; never given out again.
+        group: of users that share the cluster.
     """
 
     cluster_id: str
@@ -53,8 +53,8 @@ class NewBookie:
     """A place that may become a bookie.
 
     Attributes:
-        cookie: what makes it one; it is there already if a client was killed behind it.
-        record: what registers it after that.
+        cookie: makes the place a bookie; stored already if a client was killed after storing it.
+        record: registers the bookie after the cookie is stored.
     """
 
     place: BookieStorage
@@ -63,13 +63,13 @@ class NewBookie:
 
 
 def require_apart(urls: Sequence[str]) -> None:
-    """Return if no place of a cluster is another one of it, or lies inside another one.
+    """Return if all places of a cluster are distinct, and none lies inside another.
 
     Args:
         urls: of the metadata store and of bookies.
 
     Raises:
-        InvalidRequestError: two are not apart, or a URL names no place.
+        InvalidRequestError: two places overlap, or a URL names no place.
     """
     for number, url in enumerate(urls):
         require_fit(unquote(url))
@@ -77,12 +77,12 @@ def require_apart(urls: Sequence[str]) -> None:
 
 
 def require_outside(url: str, others: Iterable[str]) -> None:
-    """Return if ``url`` is none of the ``others``, nor lies inside one, nor one inside it.
+    """Return if ``url`` equals none of the ``others``, and neither contains the other.
 
-    Two bookies there would be one disk (H39), and what is in one would look like the other's.
+    Two bookies there would be one disk (H39), and each would see the other's files as its own.
 
     Raises:
-        InvalidRequestError: it is or does.
+        InvalidRequestError: the places overlap.
     """
     place = _parts(url)
     for other in others:
@@ -101,7 +101,7 @@ def require_outside(url: str, others: Iterable[str]) -> None:
 
 
 def _parts(url: str) -> tuple[str, ...]:
-    """What the parts of all that lies inside this place begin with; links are followed."""
+    """The leading path parts shared by all places inside this place; links are followed."""
     scheme, _, rest = url.partition("://")
     match scheme:
         case "file":
@@ -114,10 +114,11 @@ def _parts(url: str) -> tuple[str, ...]:
 
 
 def storage_risk(url: str, metadata_uri: str, *, is_accepted: bool) -> str:
-    """Why what is kept at ``url`` might be lost, if that is accepted; empty if it is safe.
+    """The reason why data at ``url`` might be lost, if the risk is accepted; empty if there is
+    none.
 
     Raises:
-        InvalidRequestError: it might be, and nobody accepts that.
+        InvalidRequestError: data might be lost, and the risk is not accepted.
     """
     risk = ""
     if url.startswith("file://"):
@@ -134,11 +135,11 @@ def storage_risk(url: str, metadata_uri: str, *, is_accepted: bool) -> str:
 
 
 def admit(site: Site, url: str, bookie_id: str, *, accepts_risk: bool = False) -> NewBookie:
-    """Look at the place at ``url``; nothing is left in it.
+    """Check the place at ``url``, and leave nothing in it.
 
     Args:
-        bookie_id: empty for what was begun, or the next that is free.
-        accepts_risk: takes storage that might lose what it has.
+        bookie_id: empty for the id in an unregistered cookie, or else the next free id.
+        accepts_risk: allow storage that might lose data.
 
     Raises:
         InvalidRequestError: the id or the place is taken, or unsuitable.
@@ -177,7 +178,7 @@ def admit(site: Site, url: str, bookie_id: str, *, accepts_risk: bool = False) -
 
 
 def _require_new_place(site: Site, url: str) -> None:
-    """Refuse the place of a bookie that has no cookie there: it was emptied, or is another disk.
+    """Refuse the place of a registered bookie whose cookie is gone: emptied, or another disk.
 
     Raises:
         InvalidRequestError: a bookie is registered there; names the command that begins it anew.
@@ -196,10 +197,10 @@ def _free_id(known: Collection[str]) -> str:
 
 
 def _begun(site: Site, url: str, cookie: bytes, bookie_id: str) -> Cookie:
-    """The cookie of a bookie that was to be this cluster's, and is not registered.
+    """The cookie of a bookie of this cluster that was begun but is not registered.
 
     Raises:
-        InvalidRequestError: it is another one, or registered.
+        InvalidRequestError: the cookie is unreadable, of another cluster or id, or registered.
     """
     shown = shown_url(url)
     try:

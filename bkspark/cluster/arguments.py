@@ -1,7 +1,7 @@
-"""What users hand over in Python, checked where it comes in.
+"""Checks of the arguments that users pass in Python, made where the arguments come in.
 
-Types are only hints there, and what is of another one would fail somewhere below, in words that do
-not help. Everything that passes is what its name says; everything else is one line of ours.
+Python's type hints check nothing, and a wrong type would fail deeper, with an unhelpful message. A
+function returns a value of the named kind, or raises a one-line error of bkspark.
 """
 
 import operator
@@ -23,7 +23,7 @@ METADATA_URI_VARIABLE = "BKSPARK_METADATA_URI"
 
 
 def metadata_uri(given: object) -> str:
-    """``given``, or what the environment says if that is None or empty.
+    """``given``, or the environment's metadata URI if ``given`` is None or empty.
 
     Raises:
         InvalidRequestError: neither names a cluster, or ``given`` is no text.
@@ -44,10 +44,10 @@ def metadata_uri(given: object) -> str:
 def whole_number(
     what: str, given: object, *, least: int | None = None, most: int | None = bounds.NUMBER_MAX
 ) -> int:
-    """``given``, if it is a whole number of any type, no truth value, from ``least`` to ``most``.
+    """``given``, if it is an integer of any type but bool, from ``least`` to ``most``.
 
     Raises:
-        InvalidRequestError: it is not; names it as ``what``.
+        InvalidRequestError: any other value; names it as ``what``.
     """
     try:
         number = operator.index(None if isinstance(given, bool) else given)  # type: ignore[arg-type]
@@ -72,28 +72,28 @@ def whole_number(
 def whole_number_or_none(
     what: str, given: object, *, least: int | None = None, most: int | None = bounds.NUMBER_MAX
 ) -> int | None:
-    """As ``whole_number``, but None stays None."""
+    """Return ``whole_number`` of ``given``, or None for None."""
     return None if given is None else whole_number(what, given, least=least, most=most)
 
 
 def limit_or_none(what: str, given: object, *, least: int) -> int | None:
-    """``given``, if it is a whole number from ``least`` on; None if it is too large to limit.
+    """``given``, if it is a whole number from ``least`` on; None if too large to limit anything.
 
     Raises:
-        InvalidRequestError: it is not; names it as ``what``.
+        InvalidRequestError: any other value; names it as ``what``.
     """
     number = whole_number_or_none(what, given, least=least, most=None)
     return None if number is None else bounds.limit(number)
 
 
 def seconds_or_none(what: str, given: object, *, is_above_0: bool = False) -> float | None:
-    """``given``, if it is a number of seconds, 0 or more; None, which is for ever, stays None.
+    """``given``, if it is a number of seconds from 0 on; None (no limit) stays None.
 
-    More than ``bounds.SECONDS_MAX`` is for ever too.
+    More than ``bounds.SECONDS_MAX`` means no limit too.
 
     Raises:
-        InvalidRequestError: it is no number, not a finite one, or below 0, or, if ``is_above_0``,
-            0; names it as ``what``.
+        InvalidRequestError: not a number, not finite, or below 0, or, if ``is_above_0``, 0; names
+            it as ``what``.
     """
     if given is None:
         return None
@@ -108,7 +108,7 @@ def seconds_or_none(what: str, given: object, *, is_above_0: bool = False) -> fl
 
 
 def milliseconds_or_none(what: str, given: object) -> int | None:
-    """The same in milliseconds, rounded down."""
+    """Return ``seconds_or_none`` in milliseconds, rounded down."""
     seconds = seconds_or_none(what, given)
     return None if seconds is None else int(seconds * 1000)
 
@@ -117,7 +117,7 @@ def instance(what: str, given: object, kind: type[T], *, hint: str) -> T:
     """``given``, if it is a ``kind``.
 
     Raises:
-        InvalidRequestError: it is not; names it as ``what``.
+        InvalidRequestError: any other value; ``what`` begins the message.
     """
     if not isinstance(given, kind):
         raise InvalidRequestError(f"{what}, not {shown(given)}", hint=hint)
@@ -125,16 +125,16 @@ def instance(what: str, given: object, kind: type[T], *, hint: str) -> T:
 
 
 def yes_or_no(what: str, *, given: object) -> bool:
-    """``given``, if it is a truth value: a text such as "no" would count as one.
+    """``given``, if it is a bool: a text such as "no" would count as true.
 
     Raises:
-        InvalidRequestError: it is something else.
+        InvalidRequestError: any other value.
     """
     return instance(what, given, bool, hint="give True or False")
 
 
 def _number(given: object) -> float:
-    """As a float, the greatest one for what is larger; infinite if it is no number."""
+    """``given`` as a float, clipped to the largest float; infinite if it is no number."""
     if isinstance(given, bool) or not isinstance(given, Real):
         return inf
     try:
@@ -145,10 +145,10 @@ def _number(given: object) -> float:
 
 
 def require_number(what: str, given: object, *, hint: str, may_be_0: bool = False) -> None:
-    """Refuse what is no finite number above 0; 0 too, unless ``may_be_0``.
+    """Refuse all but finite numbers above 0, or from 0 on with ``may_be_0``.
 
     Raises:
-        InvalidRequestError: names it as ``what``.
+        InvalidRequestError: names the value as ``what``.
     """
     number = _number(given)
     is_in_range = number >= 0 if may_be_0 else number > 0
@@ -160,17 +160,17 @@ def require_number(what: str, given: object, *, hint: str, may_be_0: bool = Fals
 
 
 def duration(what: str, given: object, *, hint: str, may_be_0: bool = False) -> float:
-    """``given``, if ``require_number`` takes it, or ``bounds.SECONDS_MAX`` if that is less."""
+    """``given``, if ``require_number`` accepts it, at most ``bounds.SECONDS_MAX``."""
     require_number(what, given, hint=hint, may_be_0=may_be_0)
     return min(_number(given), bounds.SECONDS_MAX)
 
 
 def texts_by_name(what: str, given: object, *, taken: str) -> dict[str, str]:
-    """``given``, if it is a mapping of text to text; None is an empty one.
+    """``given``, if it is a mapping of text to text; None becomes an empty mapping.
 
     Raises:
-        InvalidRequestError: it is not, it has half a character, or the key ``taken``; names it as
-            ``what``.
+        InvalidRequestError: no such mapping, half a character, or the key ``taken``; names the
+            argument as ``what``.
     """
     if given is None:
         return {}

@@ -1,16 +1,15 @@
-"""A client of one bookie: it asks one thing at a time, and each question has its time.
+"""A client of one bookie: one question at a time, each with a time limit.
 
-Rule 1. Storage that hangs does not come back from a system call, and the call cannot be called off.
-So a bookie is asked on a task of its own, and whoever asks waits only so long. No answer in time is
-no answer: the bookie is unavailable, which proves no absence.
+Rule 1. A system call on hanging storage does not return and cannot be cancelled. So each question
+runs in a task of its own, and the asking thread waits for a limited time. No answer in time counts
+as unavailable, and proves no absence.
 
-Rule 2. All that is asked of bookies is asked through these clients, which share one memory of those
-that owe an answer (``hang_memory``): nobody waits for such a bookie twice, and few threads are left
-to hang.
+Rule 2. All questions to bookies go through these clients, which share one memory of bookies that
+owe an answer (``hang_memory``): no thread waits for such a bookie twice, and few threads hang.
 
-Rule 3. What a question has opened belongs to the client. It is closed when nobody uses it any
-more, behind the last answer, however late that comes: a file that is closed under a call which
-hangs could become another file under it.
+Rule 3. The client owns all resources that a question has opened. The client closes them after the
+last answer, however late: the descriptor of a file closed during a hanging call could be reused for
+another file.
 """
 
 import logging
@@ -34,19 +33,19 @@ READ_SECONDS = 10.0
 STORE_SECONDS = 10.0
 
 ANSWER_SECONDS = 5.0
-"""A bookie that needs longer to be opened would be no help to whoever looks for one."""
+"""A bookie that takes longer to open would not help a writer that looks for bookies."""
 
 SLOWEST_BYTES_PER_SECOND = 10 * 2**20
-"""Storage that takes longer to read or store large pieces hangs."""
+"""Storage that reads or stores large pieces more slowly counts as hanging."""
 
 
 def seconds_to_read(byte_count: int) -> float:
-    """How long a bookie may take to give so many bytes."""
+    """Time limit for reading so many bytes from a bookie."""
     return READ_SECONDS + byte_count / SLOWEST_BYTES_PER_SECOND
 
 
 def seconds_to_store(byte_count: int) -> float:
-    """How long a bookie may take for what makes a file of so many bytes durable."""
+    """Time limit for a bookie to make a file of so many bytes durable."""
     return STORE_SECONDS + byte_count / SLOWEST_BYTES_PER_SECOND
 
 
@@ -58,11 +57,11 @@ class BookieClient:
     """A bookie as one client sees it; for one thread at a time.
 
     Args:
-        is_patient: whether the bookie is asked also if it was given up lately (``hang_memory``).
-        name: of the tasks that ask it.
+        is_patient: ask the bookie even if a client gave up on it lately (``hang_memory``).
+        name: of the tasks that ask.
 
     Attributes:
-        cleanup: a question leaves here what has to be closed.
+        cleanup: questions register here the resources to be closed.
     """
 
     def __init__(self, address: BookieAddress, *, is_patient: bool = False, name: str = "") -> None:
@@ -74,11 +73,11 @@ class BookieClient:
         self._root: BookieRoot | BookieUnavailableError | None = None
 
     def begin(self, question: Callable[[], T]) -> "Answer[T]":
-        """Ask ``question``; its ``answer`` is to be fetched before the next one.
+        """Start ``question``; fetch its ``answer`` before starting the next question.
 
         Raises:
-            NoAnswerError: the bookie owes answers to earlier ones. What a question of this client
-                still works on, no other one touches.
+            NoAnswerError: the bookie owes answers to earlier questions. No question touches
+                resources that an earlier, unfinished question of this client still uses.
         """
         is_busy = self._last is not None and not self._last.done()
         memory = environment.the_one(HangMemory)
@@ -89,13 +88,13 @@ class BookieClient:
         return asked
 
     def answer(self, seconds: float) -> Any:
-        """What came of the last question; raises what it raised.
+        """The result of the last question; raises the question's error.
 
         Args:
-            seconds: so long it is waited for, and anew with each sign that it gets on.
+            seconds: time limit, restarted at each sign of progress.
 
         Raises:
-            NoAnswerError: nothing came.
+            NoAnswerError: no answer came in time.
         """
         assert self._last is not None
         if not self._last.comes_within(seconds):
@@ -103,10 +102,10 @@ class BookieClient:
         return self._last.result()
 
     def silent(self, seconds: float, *, is_over: bool = True) -> NoAnswerError:
-        """What to say of the last answer, which did not come within ``seconds``.
+        """The error for a last answer that did not come within ``seconds``.
 
         Args:
-            is_over: whether it has had all its time: then the bookie is given up.
+            is_over: whether the full time limit has passed; if so, give up on the bookie.
         """
         who = self.address.bookie_id
         problem = f"bookie {who} gave no answer within {round(seconds, 2):g} s"
@@ -117,38 +116,39 @@ class BookieClient:
 
     @property
     def progress(self) -> Progress | None:
-        """What is seen of the last question; None before the first."""
+        """The progress of the last question; None before the first."""
         return None if self._last is None else self._last.progress
 
     def has_answered_within(self, seconds: float) -> bool:
-        """Wait so long at most for the last answer; whether none is owed."""
+        """Wait up to ``seconds`` for the last answer; True if no answer is owed."""
         return self._last is None or self._last.is_there_within(seconds)
 
     def give_up(self) -> None:
-        """Wait no more for the last answer: it has had all its time."""
+        """Stop waiting for the last answer after its full time limit."""
         if self._last is not None:
             environment.the_one(HangMemory).gave_up(self.address, self._last)
 
     def do_without(self) -> None:
-        """Wait no more for the last answer: nobody needs it."""
+        """Stop waiting for the last answer because it is no longer needed."""
         if self._last is not None:
             environment.the_one(HangMemory).did_without(self.address, self._last, READ_SECONDS)
 
     def ask(self, question: Callable[[], T], seconds: float | None = None) -> T:
-        """Ask ``question`` and wait for the answer; ``READ_SECONDS`` if nothing else is said.
+        """Ask ``question`` and wait for the answer, by default for ``READ_SECONDS``.
 
         Raises:
-            BookieUnavailableError: there is none in time. And whatever the question raises.
+            BookieUnavailableError: no answer in time.
+            Exception: any error of the question.
         """
         self.begin(question)
         found: T = self.answer(READ_SECONDS if seconds is None else seconds)
         return found
 
     def root(self) -> BookieRoot:
-        """The bookie's storage, opened at most once; for questions only.
+        """The bookie's storage, opened at most once; to be called by questions only.
 
         Raises:
-            BookieUnavailableError: it cannot be used.
+            BookieUnavailableError: the storage cannot be used.
         """
         if self._root is None:
             try:
@@ -160,24 +160,24 @@ class BookieClient:
         return self._root
 
     def storage(self) -> "TimedRoot":
-        """The bookie's storage to read from, each call a question; found when first needed."""
+        """The bookie's storage for reading, each call a question; opened on first use."""
         return TimedRoot(self)
 
     def open(self) -> None:
         """Open the bookie's storage, unless it is open.
 
         Raises:
-            BookieUnavailableError: it cannot be used.
+            BookieUnavailableError: the storage cannot be used.
         """
         if self._root is None or isinstance(self._root, BookieUnavailableError):
             self.ask(self.root)
 
     def close(self) -> None:
-        """Close what questions have opened, behind the last answer; waits only so long."""
+        """Close all resources after the last answer; wait at most ``READ_SECONDS``."""
         close_all([self])
 
     def begin_close(self) -> environment.Task | None:
-        """Close it behind the last answer; what to wait for if that has come."""
+        """Close all resources after the last answer; the closing task if the answer has come."""
         last = self._last
         if last is None:
             return None
@@ -188,7 +188,7 @@ class BookieClient:
 
 
 def close_all(clients: Collection[BookieClient]) -> None:
-    """Close all of ``clients`` at once; see ``BookieClient.close``."""
+    """Close all of ``clients`` concurrently; see ``BookieClient.close``."""
     closing = [client.begin_close() for client in clients]
     until = environment.monotonic() + READ_SECONDS
     for task in filter(None, closing):
@@ -196,9 +196,9 @@ def close_all(clients: Collection[BookieClient]) -> None:
 
 
 class TimedRoot:
-    """A ``ReadableRoot`` each call of which has its time, so much more if it reads much.
+    """A ``ReadableRoot`` with a time limit per call, longer for large reads.
 
-    Whoever decodes what was read has as long as he likes.
+    Decoding the data has no time limit.
     """
 
     def __init__(self, client: BookieClient) -> None:

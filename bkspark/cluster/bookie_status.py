@@ -1,9 +1,9 @@
-"""What a look at a bookie has found, and what of it is noted in the bookie's record.
+"""The state of a bookie as just observed, and the part noted in the bookie's record.
 
-A bookie whose disk has passed its upper mark gets no new ledgers before it is below the lower one
-(``protocol.bookies.fullness``). Which of the two was passed last is kept in the record, by whoever
-looks for bookies to write to and sees it change; nobody waits for that, or fails by it. A recovery
-that looks at records alone takes such a bookie where there is no other.
+A bookie whose disk has passed the upper mark gets no new ledgers until usage is below the lower
+mark (``protocol.bookies.fullness``). The record holds the mark passed last. A client that looks for
+bookies to write to updates the record when fullness changes; a failed update fails no write. A
+recovery, which reads only the records, takes a full bookie if there is no other.
 """
 
 import logging
@@ -44,18 +44,18 @@ class BookieStatus:
 
     @property
     def may_join(self) -> bool:
-        """Whether a new ensemble may have it, unless it was declared lost."""
+        """Whether a new ensemble may include the bookie, unless the bookie was declared lost."""
         is_closed = self.record.is_read_only or self.is_full
         return not (self.problem or self.write_problem or is_closed)
 
     @property
     def tells_space(self) -> bool:
-        """Whether the size of its disk is known. It is not for an object store."""
+        """Whether the disk's size is known; unknown for an object store."""
         return self.total_bytes > 0
 
     @property
     def is_full(self) -> bool:
-        """Whether more of its disk is used than its mark allows."""
+        """Whether disk usage is above the bookie's mark."""
         was_full = self.record.is_full
         return fullness.is_full(
             self.record.marks, self.free_bytes, self.total_bytes, was_full=was_full
@@ -63,24 +63,24 @@ class BookieStatus:
 
     @property
     def full_note(self) -> str:
-        """What follows from being full, in one line; empty if it is not."""
+        """The consequence of being full, in one line; empty if not full."""
         if not self.is_full:
             return ""
         return fullness.told(self.record.marks, self.free_bytes, self.total_bytes)
 
 
 class Usable(list[Candidate]):
-    """Bookies that may get into an ensemble.
+    """Bookies that may join an ensemble.
 
     Attributes:
-        problem: why the first of the others may not, in one line; empty if all may.
+        problem: why the first excluded bookie is unusable, in one line; empty if all are usable.
     """
 
     problem = ""
 
 
 def usable(statuses: Iterable[BookieStatus], lost: Collection[Member]) -> Usable:
-    """Those that may get into an ensemble, but none that was declared lost."""
+    """The bookies that may join an ensemble, without those declared lost."""
     found = Usable()
     for status in statuses:
         if status.may_join and status.member not in lost:
@@ -91,7 +91,7 @@ def usable(statuses: Iterable[BookieStatus], lost: Collection[Member]) -> Usable
 
 
 def look_at(record: BookieRecord, address: BookieAddress) -> BookieStatus:
-    """What a look at a bookie finds now."""
+    """Observe a bookie now."""
     try:
         with open_bookie(address).open_root() as root:
             free, total = root.free_bytes(), root.total_bytes()
@@ -101,7 +101,7 @@ def look_at(record: BookieRecord, address: BookieAddress) -> BookieStatus:
 
 
 def note_fullness(registrations: Records[BookieRecord], status: BookieStatus) -> None:
-    """Keep in the bookie's record that it has become full, or is so no more."""
+    """Store in the bookie's record that the bookie became full, or has room again."""
     if status.is_full == status.record.is_full:
         return
     bookie_id, is_full = status.record.bookie_id, status.is_full

@@ -1,4 +1,4 @@
-"""What belongs to the process that made it, and cannot be sent to another one."""
+"""Objects bound to the process that made them: they cannot be sent to another process."""
 
 import os
 from typing import Any, NoReturn, Self
@@ -7,10 +7,10 @@ from bkspark.errors import InvalidRequestError
 
 
 class BoundToProcess:
-    """Connections and handles: they hold threads, files and promises, so they cannot be pickled.
+    """Connections and handles: threads, files and futures in them cannot be pickled.
 
-    Nor copied: a second writer with the same token would be taken for the first. A forked process
-    has them without their threads, so what it asks of them would never be answered.
+    Copying is refused too: a copied writer would be a second writer with the same token. A forked
+    process inherits the object without its threads, so a request there would never be answered.
     """
 
     _process_id: int
@@ -26,10 +26,10 @@ class BoundToProcess:
         return self._process_id == os.getpid()
 
     def require_own_process(self) -> None:
-        """Return in the process that made this.
+        """Return in the process that made this object.
 
         Raises:
-            InvalidRequestError: it is another one.
+            InvalidRequestError: called in another process.
         """
         if self._process_id != os.getpid():
             raise InvalidRequestError(

@@ -1,7 +1,8 @@
-"""Callbacks of futures, told apart from other callers.
+"""Tells callbacks of futures apart from other callers.
 
-A future's callbacks run in the thread that completes it, and may append. They are on the very way
-that makes room, so what they append does not wait for room: they would wait for themselves.
+A future's callbacks run in the thread that completes the future, and may append. The same thread
+makes room for further appends, so an append in a callback does not wait for room: it would wait for
+itself.
 """
 
 import threading
@@ -10,7 +11,7 @@ from typing import Any
 
 
 class CallbackGuard:
-    """Completes futures, and knows in which threads it is doing so now."""
+    """Completes futures, and knows which threads are completing a future now."""
 
     def __init__(self) -> None:
         self._threads: set[int] = set()

@@ -1,7 +1,7 @@
-"""What writers and readers of this process have done, in numbers: always counted, shown if asked.
+"""Counts of the work of this process's writers and readers: always kept, shown on request.
 
-To count costs a few additions a *record*, however many entries are in it, and nothing is looked up:
-who counts holds on to the counts of its process, ``environment.the_one(ClientCounts)``.
+Counting costs a few additions a *record*, however many entries the record has. Nothing is looked
+up: a writer or reader keeps a reference to its process's ``environment.the_one(ClientCounts)``.
 """
 
 import logging
@@ -31,11 +31,11 @@ BOUNDS = (
     10.0,
     30.0,
 )
-"""Upper bounds of the latencies that are told apart, in seconds; there is one class above them."""
+"""Upper bounds of the latency classes, in seconds; one more class holds larger latencies."""
 
 
 class Pending(Protocol):
-    """A writer's entries that are not acknowledged."""
+    """A writer's unacknowledged entries."""
 
     @property
     def entry_count(self) -> int: ...
@@ -43,12 +43,12 @@ class Pending(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CommittedRecord:
-    """One that names entry logs, and has its acknowledgement.
+    """An acknowledged record that names entry logs.
 
     Attributes:
         term: of its writer.
-        last_entry_id: of the ``entry_count`` entries that it has committed.
-        seconds: from when it was first sent.
+        last_entry_id: the last of the ``entry_count`` committed entries.
+        seconds: since the record was first sent.
     """
 
     ledger_id: int
@@ -59,13 +59,13 @@ class CommittedRecord:
 
 
 class ClientCounts:
-    """Only grows; any thread may count, and look.
+    """Counts that only grow; any thread may add and read.
 
     Attributes:
-        latencies: entries by how long their acknowledgement took, a number for each class.
-        seconds: that they took in all.
-        ensemble_changes: bookies that took the place of another one.
-        speculative_reads: questions to a further bookie, since one had not answered for a while.
+        latencies: number of entries per latency class, by time to acknowledgement.
+        seconds: sum of all latencies.
+        ensemble_changes: number of bookies that replaced another bookie.
+        speculative_reads: questions to a further bookie after an earlier bookie was slow to answer.
     """
 
     def __init__(self) -> None:
@@ -77,27 +77,27 @@ class ClientCounts:
         self._lock = threading.Lock()
 
     def watch(self, pending: Pending) -> None:
-        """There is one more writer; it is let go of by itself."""
+        """Include one more writer's entries; a dropped writer leaves by itself."""
         with self._lock:
             self._pending.add(pending)
 
     @property
     def pending_entries(self) -> int:
-        """That writers were given and have not acknowledged, just now."""
+        """Entries given to writers and not acknowledged now."""
         with self._lock:
             return sum(pending.entry_count for pending in self._pending)
 
     def added(self, records: Sequence[tuple[int, float]]) -> None:
-        """Records were acknowledged: how many entries each has, and the seconds it took."""
+        """Count acknowledged records, each with its number of entries and its seconds."""
         with self._lock:
             for entries, seconds in records:
                 self.latencies[bisect_left(BOUNDS, seconds)] += entries
                 self.seconds += entries * seconds
 
     def committed(self, record: CommittedRecord) -> None:
-        """The record of a DataFrame's write, of a micro-batch or of a compaction is acknowledged.
+        """Count the acknowledged record of a DataFrame's write, a micro-batch or a compaction.
 
-        Called before anybody is told so.
+        Called before the acknowledgement reaches the writer's caller.
         """
         logger.debug(
             "ledger %d: entries up to %d are acknowledged, in term %d, after %.3f s",
@@ -106,11 +106,11 @@ class ClientCounts:
         self.added([(record.entry_count, record.seconds)])
 
     def changed(self) -> None:
-        """Another bookie is in an ensemble."""
+        """Count a bookie that joined an ensemble as a replacement."""
         with self._lock:
             self.ensemble_changes += 1
 
     def speculated(self) -> None:
-        """A further bookie was asked before the one before it had answered."""
+        """Count a further bookie asked before the previous one had answered."""
         with self._lock:
             self.speculative_reads += 1

@@ -1,4 +1,4 @@
-"""The counts of this process for Prometheus, under BookKeeper's names for those of its client."""
+"""The counts of this process for Prometheus, under BookKeeper's names for client metrics."""
 
 import sys
 from collections.abc import Iterator
@@ -19,8 +19,8 @@ _known: WeakSet[Any] = WeakSet()
 
 
 def register(registry: "CollectorRegistry | None" = None) -> None:
-    """Show the counts in ``registry``, or in the default one; once, however often it is called."""
-    # Imported here: it takes longer than all of bkspark, and few processes are asked.
+    """Show the counts in ``registry``, or in the default registry; repeated calls have no effect."""
+    # Imported here: importing takes longer than all of bkspark, and few processes are asked.
     from prometheus_client import REGISTRY
 
     registry = REGISTRY if registry is None else registry
@@ -30,13 +30,13 @@ def register(registry: "CollectorRegistry | None" = None) -> None:
 
 
 def register_if_imported() -> None:
-    """The same for the default registry, in processes that have one already."""
+    """Register in the default registry, if the process has already imported prometheus_client."""
     if "prometheus_client" in sys.modules:
         register()
 
 
 class _Collector:
-    """Looks at the counts each time that it is asked."""
+    """Reads the counts at each request."""
 
     def collect(self) -> "Iterator[Metric]":
         from prometheus_client.core import (

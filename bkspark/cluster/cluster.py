@@ -41,13 +41,13 @@ class Cluster(BoundToProcess):
     """Typed access to one cluster. Holds a connection; use it in a ``with`` block.
 
     Attributes:
-        untimed_ledgers: for a task that others wait for, with a time of their own: it is spared the
-            way to another task and back.
+        untimed_ledgers: without the detour through a second task, for a task whose callers wait for
+            it with a time limit of their own.
         registrations: of bookies.
-        unreadable: records that were stepped over, by key, and why; only a ``Survey`` does that.
+        unreadable: skipped records by key, with the reason; only a ``Survey`` skips records.
 
     Raises:
-        InvalidRequestError: the URI is malformed, or there is no such cluster at it.
+        InvalidRequestError: the URI is malformed, or names no cluster.
     """
 
     def __init__(
@@ -92,12 +92,12 @@ class Cluster(BoundToProcess):
 
     @property
     def storage_risk(self) -> str:
-        """Why the metadata store might lose records, if that was accepted."""
+        """Why the metadata store might lose records, if the operator accepted the risk."""
         return self._identity.storage_risk
 
     @property
     def group(self) -> int | None:
-        """The id of the group whose members share its folders and files, if one does."""
+        """The id of the group whose members share folders and files, if there is a group."""
         return self._identity.group
 
     # --- ledgers and logs ------------------------------------------------------------------
@@ -143,7 +143,7 @@ class Cluster(BoundToProcess):
     # --- bookies ---------------------------------------------------------------------------
 
     def bookies(self, step_over: StepOver | None = None) -> dict[str, BookieRecord]:
-        """All registered bookies by id; those whose records are unreadable go to ``step_over``."""
+        """All registered bookies by id; bookies with unreadable records go to ``step_over``."""
         found = self._registered(step_over)
         return {name: one for name, one in found.items() if not one.is_removed}
 
@@ -164,10 +164,10 @@ class Cluster(BoundToProcess):
         return seen
 
     def is_going(self, member: Member) -> bool:
-        """Whether a bookie is being removed, asked by who has just had a ledger name it.
+        """Whether a bookie is being removed; asked after storing a ledger that names the bookie.
 
-        Who removes one says so first, and looks for ledgers that name it then. So of the two at
-        least one finds out (``admin.bookies.removing``).
+        The remover marks the bookie first, and then searches for ledgers that name the bookie. So
+        at least one of the two clients notices the other (``admin.bookies.removing``).
         """
         seen = self.registrations.get(member.bookie_id)
         return seen is not None and seen.value.is_going
@@ -178,10 +178,10 @@ class Cluster(BoundToProcess):
         )
 
     def addresses(self, step_over: StepOver | None = None) -> dict[Member, BookieAddress]:
-        """Where each registered member is; members of older incarnations are not there any more.
+        """The place of each registered member; members of older incarnations are gone.
 
         Args:
-            step_over: as for ``bookies``; only if one that is missing counts as silent.
+            step_over: as for ``bookies``; only if a missing bookie counts as silent.
         """
         return {
             Member(record.bookie_id, record.incarnation): self.address(record)
@@ -198,7 +198,7 @@ class Cluster(BoundToProcess):
         )
 
     def lasting_members(self) -> frozenset[Member]:
-        """Members that are to keep what they have: neither lost nor closed by an operator."""
+        """Members that keep their data: neither lost nor closed by an operator."""
         lasting = (r for r in self.bookies().values() if not (r.is_read_only or r.is_going))
         members = frozenset(Member(record.bookie_id, record.incarnation) for record in lasting)
         return members - self.lost_members()
@@ -211,15 +211,15 @@ class Cluster(BoundToProcess):
         needed: int = 0,
         step_over: StepOver | None = None,
     ) -> list[BookieStatus]:
-        """Look at every bookie, all at once: its cookie and its free space.
+        """Look at every bookie concurrently: its cookie and its free space.
 
-        One that does not answer in time cannot be used now; nothing else is concluded. As it is
-        not asked again for a while (``hang_memory``), it is not waited for again either.
+        A bookie that does not answer in time is unusable now, and nothing else is concluded. For a
+        while no client of this process asks that bookie again or waits for it (``hang_memory``).
 
         Args:
-            exclude: bookie ids that are not looked at.
-            enough: if so many can be used, the others are waited for only shortly.
-            needed: if fewer can be used in time, those that are silent get more of it.
+            exclude: bookie ids to skip.
+            enough: once so many are usable, wait only shortly for the rest.
+            needed: if fewer are usable in time, silent bookies get more time.
         """
         known = self.bookies(step_over).values()
         records = [record for record in known if record.bookie_id not in exclude]
@@ -240,9 +240,9 @@ class Cluster(BoundToProcess):
     def candidates(
         self, *, exclude: Collection[str] = (), enough: int | None = None, needed: int = 0
     ) -> Usable:
-        """Bookies that may get into an ensemble now; none that was declared lost.
+        """Bookies that may join an ensemble now, without those declared lost.
 
-        That a disk has passed a mark is noted in its bookie's record.
+        A bookie whose disk has passed a mark is noted in the bookie's record.
 
         Args:
             exclude, enough, needed: see ``probe``.
@@ -254,7 +254,7 @@ class Cluster(BoundToProcess):
         return usable(statuses, lost)
 
     def note_failure(self, member: Member) -> None:
-        """A writer could not use a bookie; after some failures others are chosen first."""
+        """Note that a writer could not use a bookie; after some failures placement prefers others."""
         self._quarantine.note_failure(member, environment.monotonic())
 
     def suspects(self) -> frozenset[str]:
@@ -271,11 +271,11 @@ class Cluster(BoundToProcess):
     def add_bookie(self, bookie_id: str, url: str, *, accepts_risk: bool = False) -> BookieRecord:
         """Make the empty place at ``url`` a bookie of this cluster and register it.
 
-        What a client that was killed had begun is finished.
+        Finishes the work of a client that was killed.
 
         Args:
-            bookie_id: empty for the next that is free.
-            accepts_risk: takes storage that might lose what it has; the record says so.
+            bookie_id: empty for the next free id.
+            accepts_risk: allow storage that might lose data; the record says so.
 
         Raises:
             InvalidRequestError: the id or the place is taken, or unsuitable; nothing was made.
@@ -283,7 +283,7 @@ class Cluster(BoundToProcess):
         return self.register(self.admit(bookie_id, url, accepts_risk=accepts_risk))
 
     def admit(self, bookie_id: str, url: str, *, accepts_risk: bool = False) -> NewBookie:
-        """The first half of ``add_bookie``: only looks, and raises what it raises."""
+        """Check the place, as the first half of ``add_bookie``, with the same errors."""
         known = self._registered()
         removed = frozenset(name for name, record in known.items() if record.is_removed)
         bookies = {name: record for name, record in known.items() if name not in removed}
@@ -291,10 +291,10 @@ class Cluster(BoundToProcess):
         return admission.admit(site, url, bookie_id, accepts_risk=accepts_risk)
 
     def register(self, new: NewBookie) -> BookieRecord:
-        """The second half: makes it a bookie.
+        """Make the place a bookie, as the second half of ``add_bookie``.
 
         Raises:
-            LedgerExistsError: its id was given to another one meanwhile.
+            LedgerExistsError: another client registered the id meanwhile.
         """
         new.place.format(new.cookie)
         return self.registrations.create(new.record.bookie_id, new.record).value
@@ -319,17 +319,17 @@ def init_cluster(
     accepts_risk: bool = False,
     group: str | int | None = None,
 ) -> None:
-    """Make a new cluster with the given bookies, or nothing at all if something is in the way.
+    """Make a new cluster with the given bookies, or make nothing if a check fails.
 
-    What a client that was killed had begun is finished.
+    Finishes the work of a client that was killed.
 
     Args:
-        accepts_risk: takes storage that might lose what it has; the records say so.
-        group: name or id of a group whose members share the folders and files; else one user has
-            them (``bkspark.storage.access``).
+        accepts_risk: allow storage that might lose data; the records say so.
+        group: name or id of a group whose members share the folders and files; without a group one
+            user owns them (``bkspark.storage.access``).
 
     Raises:
-        InvalidRequestError: a place is taken, missing or named twice, or unsuitable, or there is no
+        InvalidRequestError: a place is taken, missing, named twice or unsuitable, or there is no
             such group.
     """
     group_id = None if group is None else access.group_id(group)
@@ -359,7 +359,7 @@ def init_cluster(
 
 
 def _left_to_make(cluster: Cluster, wanted: Mapping[str, str], group: int | None) -> dict[str, str]:
-    """What an ``init`` that was killed had still to do, of bookie ids and their URLs.
+    """The remaining work of a killed ``init``, as bookie ids and URLs.
 
     Raises:
         InvalidRequestError: the cluster was made by another command, or nothing is left.

@@ -1,7 +1,7 @@
-"""Log records of decisions: one each, which says what it is about in attributes of its own.
+"""Log records of decisions: one each, with the ids of the objects as attributes.
 
-A handler that writes JSON, or a filter, finds ``ledger_id``, ``entry_id`` and ``bookie_id`` there:
-None where the decision is not about one. So nobody has to take them out of the words.
+A JSON handler or a filter finds ``ledger_id``, ``entry_id`` and ``bookie_id`` in the record, each
+None if not concerned. So no tool has to parse the message.
 """
 
 import logging
@@ -20,8 +20,8 @@ def tell(
     """Log a decision.
 
     Args:
-        entry_id: the first that it is about.
-        bookie_id: of several, the one that is used from now on, or is not any more.
+        entry_id: the first entry concerned.
+        bookie_id: of several, the bookie that is used from now on, or no longer used.
     """
     about = {"ledger_id": ledger_id, "entry_id": entry_id, "bookie_id": bookie_id}
     logger.log(level, message, *args, extra=about, stacklevel=2)

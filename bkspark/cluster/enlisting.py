@@ -1,21 +1,24 @@
-"""What a bookie takes before the metadata names it for a writer: his permission and his journal.
+"""A bookie takes a permission and a journal before the metadata names it for a writer.
 
-Rule 1. Both are durable there before the metadata names the bookie. The journal begins with a
-*header*, a record that says nothing. So a member that lacks the permission, or the journal with
-something in it, has lost data of the ledger, and nothing that it lacks is taken for absent (R18).
+Rule 1. Both are durable on the bookie before the metadata names the bookie. The journal begins with
+a *header*, a record without entries. So a member that lacks the permission, or lacks a journal with
+at least the header, has lost data of the ledger, and its missing entries do not count as absent
+(R18).
 
-Rule 2. A bookie that did not surely take both is not asked again for this writer: a request that is
-still on its way could make anew what was lost (R19).
+Rule 2. A bookie that may not have taken both is not asked again for this writer: a delayed request
+could recreate lost files (R19).
 
-Rule 3. A writer's journal is made here and nowhere else, and handed over once, open as it is.
-Whoever appends to it never makes it anew: what is gone is missed.
+Rule 3. A writer's journal is made only here, and handed over once, as an open file. The appending
+code never recreates a journal, so a lost journal is noticed.
 
-Rule 4. One that left, and has stored all that it was sent, gives its journal back. Before another
-fragment names it, it shows what it took, by a post-check, and is not asked to take it anew.
+Rule 4. A member that left the ensemble with all sent data stored gives its journal back. Before
+another fragment names the member, a post-check shows the permission and the journal; the member is
+not asked to take either anew.
 
-A ledger that is made in one process and filled in another has no journals until the other process
-makes them; the bookies refuse a second one (R2). A batch's are made with its one record. The tail
-of a stream takes many: who adopts it begins them all, and says so, before the first one.
+A ledger made in one process and filled in another has no journals until the other process makes
+them; the bookies refuse a second journal (R2). A batch's journals are made with its one record. A
+stream's tail takes many micro-batches: the run that adopts the tail begins all journals, and
+records so, before the first micro-batch.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,13 +40,13 @@ from bkspark.protocol.ledger.record import header
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """What bookies take for one writer.
+    """The files that bookies take for one writer.
 
     Attributes:
-        permission: his marker; empty if it was taken before, as it is not asked for twice (R19).
-        journal: the name of his journal; empty if it is another process that will write, which
-            makes the journals itself.
-        header: what the journal begins with.
+        permission: the writer's marker; empty if taken before, since bookies are asked once (R19).
+        journal: the name of the writer's journal; empty if another process will write and make the
+            journals.
+        header: the first record of the journal.
         fence: the marker that ends the writer.
     """
 
@@ -56,10 +59,10 @@ class Joining:
     def of(
         cls, ledger_id: int, quorum: Quorum, *, term: int, token: str, digester: Digester | None
     ) -> "Joining":
-        """For the writer ``token`` of ``term``.
+        """Make the ``Joining`` of the writer ``token`` of ``term``.
 
         Args:
-            digester: None if no journal is to be begun.
+            digester: None to begin no journal.
         """
         permission = layout.permission(ledger_id, term, token)
         fence = layout.term_marker(ledger_id, term + 1)
@@ -71,7 +74,7 @@ class Joining:
 
     @classmethod
     def last_writer(cls, ledger: LedgerMetadata, digester: Digester) -> "Joining":
-        """For the writer of the last fragment, as its members have taken it."""
+        """Make the ``Joining`` of the last fragment's writer, as its members have taken it."""
         fragment = ledger.last_fragment
         return cls.of(
             ledger.ledger_id,
@@ -82,10 +85,10 @@ class Joining:
         )
 
     def taken_by(self, address: BookieAddress, ensemble_index: int) -> Journal | None:
-        """Have a bookie take it, which no metadata names for this writer; the journal it began.
+        """Make a bookie, not yet named for this writer, take the files; return the begun journal.
 
         Raises:
-            BookieUnavailableError: it may have taken something, or nothing.
+            BookieUnavailableError: the bookie may have taken a file, or none.
         """
         with open_bookie(address).open_root() as root:
             if self.permission:
@@ -95,10 +98,10 @@ class Joining:
             return root.open_journal(self.journal, self.header.frame(ensemble_index, 0))
 
     def require_shown(self, address: BookieAddress, journal: Journal) -> None:
-        """Return if a bookie shows all that it has taken, and no fence (rule 4).
+        """Return if a bookie shows all files it has taken, and no fence (rule 4).
 
         Raises:
-            BookieUnavailableError: it does not.
+            BookieUnavailableError: a file is missing.
         """
         is_shown = open_bookie(address).post_check(
             journal, fence=self.fence, permission=self.permission
@@ -110,11 +113,11 @@ class Joining:
 class Begun:
     """Journals that bookies have begun for one writer, each to be handed over once.
 
-    Used by the writer's tasks, of which only one at a time adds to it.
+    Shared by the writer's tasks; one task at a time adds journals.
 
     Attributes:
-        bookie_ids: of those that have taken all that they were asked to.
-        failed: the others that were asked, each with the reason.
+        bookie_ids: bookies that have taken all requested files.
+        failed: bookies that have not, each with the reason.
     """
 
     def __init__(
@@ -128,7 +131,7 @@ class Begun:
         self._is_closed = False
 
     def add(self, other: "Begun") -> None:
-        """Take over what ``other`` has."""
+        """Take over all journals of ``other``."""
         self.bookie_ids |= other.bookie_ids
         self.failed |= other.failed
         self._journals |= other._journals
@@ -139,18 +142,18 @@ class Begun:
         return self._journals.pop(bookie_id, None)
 
     def give_back(self, bookie_id: str, journal: Journal) -> None:
-        """Take a journal back, all of which is stored (rule 4)."""
+        """Take back a journal whose data is all stored (rule 4)."""
         self._journals[bookie_id] = journal
         if self._is_closed:
             self.close()
 
     @property
     def lent(self) -> frozenset[str]:
-        """Ids of bookies that have taken it all, and whose journals are handed over."""
+        """Ids of bookies that have taken all files and whose journals are handed over."""
         return self.bookie_ids.difference(self._journals)
 
     def close(self) -> None:
-        """Close those that nobody took."""
+        """Close all journals that were not handed over."""
         self._is_closed = True
         for bookie_id in list(self._journals):
             if (left := self.hand_over(bookie_id)) is not None:
@@ -164,12 +167,12 @@ def enlist(
     needed: int = 0,
     held: Begun | None = None,
 ) -> Begun:
-    """Have bookies take ``joining``: those that have done so, durably and in time.
+    """Make bookies take ``joining``; return the bookies that did so durably and in time.
 
     Args:
         places: by ensemble index.
-        needed: if fewer have, those that are silent get more time.
-        held: journals that were given back; a bookie with one of them shows what it took (rule 4).
+        needed: if fewer succeed, silent bookies get more time.
+        held: returned journals; a bookie with a returned journal shows its files (rule 4).
     """
     clients = {index: BookieClient(address) for index, address in places.items()}
 
@@ -180,7 +183,7 @@ def enlist(
         def take() -> Journal | None:
             begun = given_back or joining.taken_by(client.address, index)
             if begun is not None:
-                client.cleanup.callback(begun.close)  # of one that answers late
+                client.cleanup.callback(begun.close)  # closes the journal of a late answer
             if given_back is not None:
                 joining.require_shown(client.address, given_back)
             return begun
@@ -207,13 +210,13 @@ def enlist(
 
 
 def journal_on(address: BookieAddress, ledger: LedgerMetadata, begun: Begun) -> Journal:
-    """The journal of the last fragment's writer on a bookie: as it was begun, or made now.
+    """The journal of the last fragment's writer on a bookie: as begun, or made now.
 
-    It is made only where no bookie has begun one: whoever wants to know what is lost does not look
-    for it then. The bookie refuses whoever comes second (R2).
+    A journal is made only where the ledger's bookies have begun none; recovery does not search such
+    ledgers for lost journals. The bookie refuses a second writer (R2).
 
     Raises:
-        BookieUnavailableError: it was begun, and is not in ``begun``; or it cannot be made.
+        BookieUnavailableError: the journal was begun but is not in ``begun``, or cannot be made.
     """
     who, fragment = address.bookie_id, ledger.last_fragment
     file = begun.hand_over(who)

@@ -1,7 +1,7 @@
-"""What writers tell the log of the bookies of a ledger, each in the same words for all of them.
+"""Log messages of writers about the bookies of a ledger, in the same words for all writers.
 
 Args:
-    logger: of the writer that tells.
+    logger: of the writer.
     reason: in one line.
 """
 
@@ -16,7 +16,7 @@ from bkspark.protocol.writer.steps import WarnOfGaps
 
 
 def given_up(logger: Logger, ledger_id: int, bookie_id: str, reason: str) -> None:
-    """A writer uses a bookie no more."""
+    """Log that a writer stops using a bookie."""
     tell(
         logger,
         "ledger %d: bookie %s is given up: %s",
@@ -30,7 +30,7 @@ def given_up(logger: Logger, ledger_id: int, bookie_id: str, reason: str) -> Non
 def replaced(
     logger: Logger, ledger_id: int, old: str, new: str, first_entry_id: int, reason: str
 ) -> None:
-    """The metadata names another bookie from an entry on, which is counted too."""
+    """Log and count that the metadata names another bookie from an entry on."""
     environment.the_one(ClientCounts).changed()
     tell(
         logger,
@@ -43,7 +43,7 @@ def replaced(
 
 
 def rolled(logger: Logger, ledger: LedgerMetadata) -> None:
-    """A fragment was begun because somebody asked for it."""
+    """Log that a requested new fragment has begun."""
     fragment = ledger.last_fragment
     tell(
         logger,
@@ -56,7 +56,7 @@ def rolled(logger: Logger, ledger: LedgerMetadata) -> None:
 
 
 def fewer_copies(logger: Logger, ledger: LedgerMetadata, gap: WarnOfGaps) -> None:
-    """A write goes on, or went on for a while, without one of its bookies."""
+    """Log that a write goes on, or went on for a while, without a copy on one bookie."""
     is_closed = gap.last_entry_id is not None
     tell(
         logger,

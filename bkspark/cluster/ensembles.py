@@ -1,14 +1,14 @@
-"""Which bookies a ledger is on: the ensemble of a new one, its spares, and who replaces whom.
+"""Chooses the bookies of a ledger: a new ensemble, its spares, and replacements of members.
 
-Rule 1. A bookie is enlisted before the metadata names it (``enlisting``); one that was not, surely
-and in time, is not asked again for this writer (R18, R19).
+Rule 1. A bookie is enlisted before the metadata names it (``enlisting``); a bookie that was not
+enlisted for certain and in time is not asked again for this writer (R18, R19).
 
-Rule 2. Bookies are asked all at once, and one that does not answer in time is not chosen: one disk
-that hangs keeps nobody from writing. Only where there is no other is it given more time.
+Rule 2. Bookies are asked concurrently, and a bookie that does not answer in time is not chosen: a
+hanging disk stops no writer. A bookie gets more time only if there is no other.
 
-Rule 3. Where fewer bookies than wanted can be used after that, a new ledger is smaller ("quorum",
-rule 4), unless its maker refuses that. Bookies that answered and did not take a request count as
-usable until a second writer has asked them in vain: one lost answer makes no ledger smaller.
+Rule 3. If fewer bookies than wanted are usable after that, a new ledger is smaller ("quorum", rule
+4), unless its maker refuses. A bookie that answered but did not take a request counts as usable
+until a request for a second writer has failed too: one lost answer makes no ledger smaller.
 """
 
 import logging
@@ -33,18 +33,19 @@ from bkspark.protocol.ledger.quorum import Quorum
 logger = logging.getLogger(__name__)
 
 SPARES_MAX = 4
-"""More bookies than this do not fail during one write, other than all together."""
+"""More bookies do not fail during one write, unless all fail together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where a new ledger is to be.
+    """The bookies of a new ledger.
 
     Attributes:
-        quorum: its sizes; smaller than those wanted where too few bookies can be used.
-        ensemble: its members, enlisted for ``token``.
-        spares: bookies that may step in, preferred first.
-        token: of its writer; nobody else was ever asked to join for this one.
+        quorum: smaller than wanted if too few bookies are usable.
+        ensemble: the members, enlisted for ``token``.
+        spares: possible replacements, preferred first.
+        token: of the ledger's writer; no bookie outside ``ensemble`` was asked to join for this
+            token.
         begun: the journals of the members.
     """
 
@@ -57,15 +58,15 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Vacancy:
-    """A place in the ensemble of a ledger.
+    """A place in the ensemble of a ledger that needs a bookie.
 
     Attributes:
         ensemble_index: the place.
-        joining: what the new member takes for the ledger's writer.
-        staying: the members that remain; the new one is chosen for the best spread beside them.
+        joining: the files that the new member takes for the ledger's writer.
+        staying: the members that remain; the new member is chosen for the best spread beside them.
         exclude: bookie ids that must not be chosen.
-        among: bookies of which one is to be chosen, preferred first; None if it may be any.
-        held: what bookies have taken that are not in use.
+        among: the bookies to choose from, preferred first; None for any bookie.
+        held: returned, unused journals of bookies.
     """
 
     ledger_id: int
@@ -85,11 +86,11 @@ def choose(
     *,
     is_strict: bool = True,
 ) -> Placed:
-    """Choose ensemble and spares of a new ledger, and who writes it.
+    """Choose ensemble, spares and writer of a new ledger.
 
     Args:
-        digester: None if another process will write, which makes the journals itself.
-        is_strict: whether the ledger must have the sizes ``quorum`` and no smaller ones (rule 3).
+        digester: None if another process will write and make the journals.
+        is_strict: whether the ledger must have the sizes ``quorum``, and no smaller sizes (rule 3).
 
     Raises:
         NotEnoughBookiesError: too few usable bookies.
@@ -103,7 +104,7 @@ def choose(
     except NotEnoughBookiesError:
         if not refused:
             raise
-    # What enlists is sent once, so one answer that is lost refuses. Another writer may ask again.
+    # Enlisting sends each request once, so one lost answer refuses. Another writer may ask again.
     return place({}, least)
 
 
@@ -116,10 +117,10 @@ def _place(
     refused: dict[str, str],
     least: int,
 ) -> Placed:
-    """Enlist bookies until there is an ensemble; who refuses is added to ``refused``, and why.
+    """Enlist bookies until the ensemble is complete; add refusals with reasons to ``refused``.
 
     Args:
-        least: so many bookies the ensemble has, or more.
+        least: minimum ensemble size.
     """
     while True:
         size = max(least, min(pool.size - len(refused), wanted.ensemble_size))
@@ -127,7 +128,8 @@ def _place(
         with _naming(refused):
             ensemble = pool.choose(size, exclude=refused)
         others = pool.size - len(refused) - len(ensemble)
-        # Anew each time: who refused may still take it, late, and is a spare of this writer then.
+        # A new token each time: a refusing bookie may still take the old request late, and is a
+        # spare of this writer.
         token = environment.token()
         joining = Joining.of(ledger_id, quorum, term=FIRST_TERM, token=token, digester=digester)
         begun = enlist(dict(enumerate(ensemble)), joining, needed=len(ensemble) - others)
@@ -142,9 +144,9 @@ def _place(
 
 
 def spares_of(cluster: Cluster, ensemble: Sequence[BookieAddress]) -> list[BookieAddress]:
-    """Bookies that may step in for those of ``ensemble``, in order of preference.
+    """Possible replacements for bookies of ``ensemble``, preferred first.
 
-    They are nice to have: who does not answer soon is none of them.
+    Spares are optional, so a bookie that does not answer soon is left out.
     """
     return _Pool(cluster, enough=len(ensemble)).spares(ensemble)
 
@@ -152,10 +154,10 @@ def spares_of(cluster: Cluster, ensemble: Sequence[BookieAddress]) -> list[Booki
 def stand_ins(
     cluster: Cluster, count: int, *, exclude: Collection[str], near: Collection[Member]
 ) -> list[BookieAddress]:
-    """So many bookies that a recovery may write to, or fewer, for the best spread beside ``near``.
+    """Up to ``count`` bookies for a recovery to write to, with the best spread beside ``near``.
 
-    None is asked before: the next one stands in for one that fails. One whose disk is full by its
-    mark, or that failed often lately, is better than none.
+    None is asked in advance: if a bookie fails, recovery takes the next. A bookie that is full by
+    its mark, or failed often lately, is better than none.
     """
     lost = cluster.lost_members()
     records = [record for record in cluster.bookies(leave_out).values() if not record.is_read_only]
@@ -168,12 +170,12 @@ def stand_ins(
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """Who takes a place.
+    """The result of a search for a replacement.
 
     Attributes:
-        address: of a bookie that is enlisted, None if there is none.
+        address: of the enlisted bookie; None if there is none.
         begun: its journal.
-        failed: bookies that were tried before, each with the reason.
+        failed: bookies tried before, each with the reason.
     """
 
     address: BookieAddress | None
@@ -184,8 +186,8 @@ class Replacement:
 def replace(cluster: Cluster, vacancy: Vacancy) -> Replacement:
     """Find a bookie for a place, and enlist it.
 
-    It costs ``ANSWER_SECONDS`` at most for all bookies that hang when they are looked at, and again
-    for each that hangs when it is to be enlisted.
+    Bookies that hang when looked at cost ``ANSWER_SECONDS`` together; each bookie that hangs when
+    enlisted costs ``ANSWER_SECONDS`` again.
     """
     failed: dict[str, str] = {}
     for address in _suited(cluster, vacancy, failed):
@@ -198,7 +200,7 @@ def replace(cluster: Cluster, vacancy: Vacancy) -> Replacement:
 
 
 def _suited(cluster: Cluster, vacancy: Vacancy, failed: Collection[str]) -> Iterator[BookieAddress]:
-    """Who may take the place, preferred first; ``failed`` grows meanwhile."""
+    """Yield bookies for the place, preferred first; ``failed`` grows between the yields."""
     used = set(vacancy.exclude) | {member.bookie_id for member in vacancy.staying}
     if vacancy.among is not None:
         yield from (address for address in vacancy.among if address.bookie_id not in used)
@@ -212,14 +214,14 @@ def _suited(cluster: Cluster, vacancy: Vacancy, failed: Collection[str]) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class Regrouping:
-    """A new fragment that a writer is to begin.
+    """A writer's request for the ensemble of a new fragment.
 
     Attributes:
-        joining: what new members take for him.
+        joining: the files that new members take for the writer.
         ensemble: the members now.
-        failed: indexes of those that cannot stay.
+        failed: indexes of the members that cannot stay.
         exclude: bookie ids that must not be chosen.
-        held: what bookies have taken that are not in use.
+        held: returned, unused journals of bookies.
     """
 
     ledger_id: int
@@ -232,12 +234,12 @@ class Regrouping:
 
 @dataclass(frozen=True, slots=True)
 class Regrouped:
-    """Who may have it.
+    """The ensemble of a new fragment.
 
     Attributes:
-        ensemble: by place, those that are enlisted and those that stay; empty if they are too few.
-        addresses: of all that were looked at.
-        begun: journals of those that are enlisted.
+        ensemble: enlisted and staying members by place; empty if there are too few.
+        addresses: of all bookies looked at.
+        begun: journals of the enlisted members.
         failed: bookies that were tried, each with the reason.
     """
 
@@ -248,9 +250,9 @@ class Regrouped:
 
 
 def regroup(cluster: Cluster, wanted: Regrouping) -> Regrouped:
-    """Choose the ensemble of a new fragment as if there were none yet, and enlist whoever comes in.
+    """Choose a new fragment's ensemble as if there were none yet, and enlist new members.
 
-    Where there are too few to choose from, members stay that nobody would choose.
+    If there are too few bookies to choose from, present members stay although not chosen.
     """
     pool = _Pool(cluster, exclude=wanted.exclude)
     begun, failed, size = Begun(), dict[str, str](), len(wanted.ensemble)
@@ -274,7 +276,7 @@ def regroup(cluster: Cluster, wanted: Regrouping) -> Regrouped:
 
 
 class Successors:
-    """Bookies that may take a place in a closed ledger: all are looked at once, when needed."""
+    """Replacement bookies for closed ledgers: all bookies are looked at once, on first use."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -283,10 +285,10 @@ class Successors:
     def beside(
         self, staying: Collection[Member], exclude: Collection[str], only: str = ""
     ) -> BookieAddress | None:
-        """The one that is spread best beside those that stay; None if there is none.
+        """The bookie with the best spread beside the staying members; None if there is none.
 
         Args:
-            only: id of the one that may be chosen; empty if any may.
+            only: id of the only bookie that may be chosen; empty for any.
         """
         pool = self._pool = self._pool or _Pool(self._cluster)
         known = pool.addresses
@@ -298,7 +300,7 @@ class Successors:
 
 
 def ensemble_of(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress] | None:
-    """Where the members of the last fragment are; None if one was initialised anew since."""
+    """The addresses of the last fragment's members; None if a member was initialised anew since."""
     members = ledger.last_fragment.ensemble
     addresses = cluster.addresses(leave_out_unless({member.bookie_id for member in members}))
     if any(member not in addresses for member in members):
@@ -307,14 +309,14 @@ def ensemble_of(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress]
 
 
 class _Pool:
-    """Bookies that may get into an ensemble now (``Cluster.candidates``).
+    """Bookies that may join an ensemble now (``Cluster.candidates``).
 
     Attributes:
-        addresses: of all that are registered.
+        addresses: of all registered bookies.
 
     Args:
-        among: bookies of which to choose, if they are not to be asked.
-        last: bookie ids of those that are chosen where there are no others.
+        among: candidates to choose from, instead of asking the bookies.
+        last: ids of bookies to choose only if there are no others.
     """
 
     def __init__(
@@ -346,7 +348,7 @@ class _Pool:
         exclude: Collection[str] = (),
         near: Collection[BookieAddress] = (),
     ) -> list[BookieAddress]:
-        """So many bookies, for the best spread beside ``near``.
+        """Choose ``count`` bookies for the best spread beside ``near``.
 
         Raises:
             NotEnoughBookiesError: there are fewer.
@@ -366,13 +368,13 @@ class _Pool:
     def spares(
         self, ensemble: Collection[BookieAddress], refused: Collection[str] = ()
     ) -> list[BookieAddress]:
-        """Those that may step in for bookies of ``ensemble``, in order of preference."""
+        """Possible replacements for bookies of ``ensemble``, preferred first."""
         return self.choose_up_to(SPARES_MAX, exclude=refused, near=ensemble)
 
     def choose_up_to(
         self, count: int, *, exclude: Collection[str], near: Collection[BookieAddress]
     ) -> list[BookieAddress]:
-        """So many as ``choose``, or as many as there are."""
+        """Choose ``count`` bookies, or all if there are fewer."""
         used = {address.bookie_id for address in near}.union(exclude)
         free = [c for c in self._candidates if c.member.bookie_id not in used]
         return self.choose(min(len(free), count), exclude=exclude, near=near)
@@ -385,7 +387,7 @@ def _give_up(cluster: Cluster, ledger_id: int, address: BookieAddress, why: str)
 
 @contextmanager
 def _naming(refused: Mapping[str, str]) -> Iterator[None]:
-    """Who is short of bookies is told which ones seemed usable and were not."""
+    """Add to a ``NotEnoughBookiesError`` the bookies that seemed usable and refused."""
     try:
         yield
     except NotEnoughBookiesError as error:

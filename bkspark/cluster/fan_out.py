@@ -1,17 +1,17 @@
-"""One question to several bookies: all at once, or the next one when the one before is slow.
+"""One question to several bookies: all at once, or the next when an earlier bookie is slow.
 
-Rule 1. A bookie is asked one thing at a time. One that still works on an older question is waited
-for, and asked when that has come.
+Rule 1. A bookie has one question at a time. While a bookie still works on an older question, the
+new question waits, and is asked after the older answer.
 
 Rule 2. A bookie that gives neither an answer nor a heartbeat within ``Timeouts.seconds`` has timed
-out. That is no answer: it proves nothing, and above all no absence. Where there are fewer usable
-answers than needed it has ``slow_factor`` times as long.
+out. A timeout proves nothing, least of all an absence. While there are fewer usable answers than
+needed, the time is ``slow_factor`` times as long.
 
-Rule 3. A bookie that has had all its time is given up, and one that others were quicker than is
-done without: the whole process remembers either (``hang_memory``).
+Rule 3. After its full time a silent bookie is given up; a bookie that was slower than the rest is
+done without. The process remembers both (``hang_memory``).
 
-Rule 4. Whatever a question raises, other than that its bookie is unavailable, is raised when nobody
-is waited for any more.
+Rule 4. If a question raises an error other than an unavailable bookie, the error is raised after
+all waiting has ended.
 """
 
 import math
@@ -34,24 +34,24 @@ M = TypeVar("M", bound=Hashable)
 T = TypeVar("T")
 
 SLOW_FACTOR = 6
-"""So many times as long is waited where there is no other: a host may stand still for a while."""
+"""The time limit grows by this factor if there is no other bookie: a host may pause for a while."""
 
 GRACE_SECONDS = 0.5
-"""For bookies that would be nice to have, once there are enough."""
+"""Grace time for optional bookies, once there are enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long is waited for the answers to one question.
+    """Time limits for the answers to one question.
 
     Attributes:
         seconds: without an answer and without a heartbeat.
-        slow_factor: how many times as long a bookie has that is needed.
-        speculative_after: seconds before the next bookie is asked beside one that has not
-            answered; None asks all at once.
-        grace_seconds: for the others when there are enough answers; None leaves them their time.
-        is_cut: whether who asks has less time than a bookie should have: one that is silent then
-            is no bookie that hangs.
+        slow_factor: a needed bookie gets this many times ``seconds``.
+        speculative_after: seconds to wait for a bookie before asking the next as well; None asks
+            all at once.
+        grace_seconds: for the rest once there are enough answers; None leaves the full time.
+        is_cut: whether the caller has less time than a bookie should have: a silent bookie then
+            does not count as hanging.
     """
 
     seconds: float
@@ -61,18 +61,18 @@ class Timeouts:
     is_cut: bool = False
 
     def at_most(self, seconds: float | None) -> "Timeouts":
-        """The same, cut to ``seconds`` if that is less."""
+        """The same time limits, cut to ``seconds`` if shorter."""
         if seconds is None or seconds >= self.seconds:
             return self
         return replace(self, seconds=seconds, is_cut=True)
 
 
 Heartbeat = Callable[[], None]
-"""Called by whoever has much to read or to write, as a sign that storage answers."""
+"""Called during long reads or writes, as a sign that storage answers."""
 
 
 def no_heartbeat() -> None:
-    """Where nobody listens."""
+    """Ignore the sign of progress."""
 
 
 def _none_counted(_member: object) -> int:
@@ -83,11 +83,11 @@ class FanOut(Generic[M]):
     """Asks members, each by a client; for one thread at a time.
 
     Args:
-        client: of a member; raises ``BookieUnavailableError``.
+        client: the client of a member; raises ``BookieUnavailableError``.
         heartbeat: a number that changes while a member works on a long question.
 
     Attributes:
-        faults: why a member gave no answer when it was asked last.
+        faults: by member, why its last question got no answer.
     """
 
     def __init__(
@@ -112,13 +112,13 @@ class FanOut(Generic[M]):
         needed: int = 0,
         on_late: Callable[[Sequence[M]], None] | None = None,
     ) -> dict[M, T | BookieUnavailableError]:
-        """Ask ``members`` in this order; what each that was asked answered, or why it did not.
+        """Ask ``members`` in order; return each asked member's answer or failure.
 
         Args:
-            is_usable: told each answer, as it comes.
-            enough: if so many answers are usable, the others have ``grace_seconds`` more.
-            needed: while fewer are, bookies have ``slow_factor`` times as long.
-            on_late: told who is waited for, whenever the time of one of them is over.
+            is_usable: called with each answer as it comes.
+            enough: once so many answers are usable, the rest get ``grace_seconds`` more.
+            needed: while fewer answers are usable, bookies get ``slow_factor`` times as long.
+            on_late: called with the awaited members, whenever the time of one of them is over.
         """
         while not self._inbox.empty():
             self._next(0.0)  # these came too late
@@ -141,7 +141,7 @@ class FanOut(Generic[M]):
                 client.do_without()
 
     def begin(self, member: M, question: Callable[[], T]) -> Future[T]:
-        """Ask ``member``; its answer comes to ``_next``, also that it cannot be asked."""
+        """Ask ``member``; ``_next`` receives the answer, or the failure to ask."""
         answer: Future[T]
         try:
             client = self._client(member)
@@ -153,7 +153,7 @@ class FanOut(Generic[M]):
         return answer
 
     def _next(self, until: float) -> tuple[M, Future[Any]] | None:
-        """The next answer, to whatever question; None if none comes in time."""
+        """The next answer, to any question; None if none comes in time."""
         try:
             member, answer = self._inbox.get(timeout=max(0.0, until - environment.monotonic()))
         except environment.Empty:
@@ -164,7 +164,7 @@ class FanOut(Generic[M]):
 
 @dataclass(frozen=True, slots=True)
 class _Quota:
-    """Which answers are usable, how many are enough, and how many are needed."""
+    """The conditions for answers: usable, enough and needed."""
 
     is_usable: Callable[[Any, Any], object]
     enough: float
@@ -173,15 +173,15 @@ class _Quota:
 
 @dataclass(slots=True)
 class _Waited:
-    """A member that is waited for.
+    """A member whose answer is awaited.
 
     Attributes:
-        until: when its time is over.
-        looks_at: when to look at its disk before; infinite if that is not needed.
-        heartbeat: the last that was heard of it.
-        late: how many times its time was over since.
-        own: its answer; None while it works on an older question.
-        patience: looks at what it works on; None where nothing shows.
+        until: end of its time limit.
+        looks_at: when to look at its disk before the end; infinite if not needed.
+        heartbeat: the last heartbeat number.
+        late: number of time limits passed since the last sign of progress.
+        own: its answer; None while the member works on an older question.
+        patience: observes the running call; None if the call shows no progress.
     """
 
     since: float
@@ -193,29 +193,29 @@ class _Waited:
     looks_at: float = math.inf
 
     def begin_anew(self, now: float, timeouts: Timeouts) -> None:
-        """Give it all its time from ``now`` on."""
+        """Restart the time limit at ``now``."""
         self.until = now + timeouts.seconds
         if self.patience is not None and self.patience.looks_at_half_time:
             self.looks_at = now + timeouts.seconds / 2
 
     def look(self) -> None:
-        """Note how far its disk is at half time."""
+        """Note the state of the disk at half time."""
         self.looks_at = math.inf
         if self.patience is not None:
             self.patience.look()
 
     def gets_on(self, heartbeat: int) -> bool:
-        """Whether there was a sign of progress since this was asked last."""
+        """Whether there was a sign of progress since the last call of this method."""
         before, self.heartbeat = self.heartbeat, heartbeat
         is_moving = self.patience is not None and self.patience.gets_on()
         return before != heartbeat or is_moving
 
 
 class _Asked(Generic[M, T]):
-    """How far one question has come.
+    """The progress of one question.
 
     Attributes:
-        waited: who has an answer to give.
+        waited: members that owe an answer.
     """
 
     def __init__(
@@ -243,7 +243,7 @@ class _Asked(Generic[M, T]):
         return bool(self._turn or self.waited)
 
     def begin(self) -> float:
-        """Ask those whose turn it is; until when to wait for the next answer."""
+        """Ask the members whose turn it is; return until when to wait for the next answer."""
         now, later = environment.monotonic(), self._timeouts.speculative_after
         while self._turn and (later is None or not self.waited or now >= self._next_at):
             member = self._turn.popleft()
@@ -258,7 +258,7 @@ class _Asked(Generic[M, T]):
         return min([*ends, self._next_at] if self._turn else ends)
 
     def sleep(self, until: float) -> None:
-        """Where every answer is waited for anyway, to wake up for each would cost for nothing."""
+        """Sleep through the answers if all are awaited, to save a wake-up for each."""
         answers = [waited.own for waited in self.waited.values()]
         if self._quota.enough == math.inf and not self._turn and None not in answers:
             for answer in answers:
@@ -266,7 +266,7 @@ class _Asked(Generic[M, T]):
                     answer.is_there_within(max(0.0, until - environment.monotonic()))
 
     def take(self, member: M, answer: Future[T]) -> None:
-        """``answer`` has come; if that is to an older question, ask this one."""
+        """Take ``answer``; if it answers an older question, ask the present question now."""
         waited = self.waited.get(member)
         if waited is not None and waited.own is None:
             self._ask(member)
@@ -276,11 +276,11 @@ class _Asked(Generic[M, T]):
             self._count(member, answer)
 
     def is_late(self, now: float) -> bool:
-        """Whether the time of a bookie is over."""
+        """Whether the time limit of a bookie has passed."""
         return any(waited.until <= now for waited in self.waited.values())
 
     def time_out(self, now: float) -> None:
-        """Those whose time is over ``now`` have more of it if they get on, or are needed."""
+        """Extend time limits over at ``now`` after progress or if needed; end the other waits."""
         self._next_at = min(self._next_at, now)
         factor = self._timeouts.slow_factor if self._usable < self._quota.needed else 1
         was_stopped = overslept(now)
@@ -295,7 +295,7 @@ class _Asked(Generic[M, T]):
                     self._stop_waiting(member, now)
 
     def end(self) -> dict[M, T | BookieUnavailableError]:
-        """What came of it, in the order of the members; raises what is no fault of a bookie."""
+        """The results in the order of the members; raises an error that is no bookie's fault."""
         found: dict[M, T | BookieUnavailableError] = {}
         for member in [member for member in self._members if member in self._ended]:
             try:
@@ -324,7 +324,7 @@ class _Asked(Generic[M, T]):
             self._hurry()
 
     def _hurry(self) -> None:
-        """Nothing more is needed: nobody else is asked, and who is waited for has little time."""
+        """Ask no further member, and give the awaited members only the grace time."""
         self._turn.clear()
         grace, now = self._timeouts.grace_seconds, environment.monotonic()
         if grace is None or self._is_enough:
@@ -346,7 +346,7 @@ class _Asked(Generic[M, T]):
 
 
 def failed(error: BaseException) -> Future[Any]:
-    """An answer that came at once."""
+    """A future that has failed already."""
     answer: Future[Any] = Future()
     answer.set_exception(error)
     return answer

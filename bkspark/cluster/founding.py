@@ -1,4 +1,4 @@
-"""Making the metadata of a new cluster: the store, and the one record that says what it is."""
+"""Makes the metadata of a new cluster: the store, and the record with the cluster's identity."""
 
 from bkspark.cluster.records import Records
 from bkspark.format import cluster as cluster_format
@@ -11,7 +11,7 @@ def make_cluster(metadata_uri: str, record: ClusterRecord) -> None:
     """Make the empty place at ``metadata_uri`` the metadata store of a cluster.
 
     Raises:
-        InvalidRequestError: there is something in it, or it cannot be made.
+        InvalidRequestError: the place is not empty, or the store cannot be made.
     """
     store = metadata_stores.format_store(metadata_uri, record.group)
     try:

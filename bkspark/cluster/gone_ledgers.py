@@ -1,12 +1,12 @@
-"""Ledgers of which nothing is left, by id: what is found of one on a bookie may be removed.
+"""Ids of completely deleted ledgers: files of a gone ledger on a bookie may be removed.
 
-The rule: **an id is noted before the ledger's record goes, and for ever.** That a record is absent
-proves nothing: its ledger may be just about to be made, and have files already. An id that is noted
-here had a record, which said DELETING; ids are given out once, so whatever bears it is a late
-writer's, and counts for nothing (R11, R13).
+The rule: **an id is noted before the ledger's record goes, and for ever.** An absent record proves
+nothing: its ledger may be in creation, and have files already. A noted id had a record in state
+DELETING. Ids are given out once, so any file with a noted id is a late writer's, and counts for
+nothing (R11, R13).
 
-A note that cannot be read says nothing: none of its ids counts as gone, none is added to it, and so
-no record goes that needs it. It stops nothing else.
+An unreadable note says nothing: none of its ids counts as gone, no id is added to it, and no record
+that needs the note is removed. All other work goes on.
 """
 
 from collections.abc import Collection, Iterable
@@ -23,14 +23,16 @@ from bkspark.format.gone_record import GoneIds
 from bkspark.metadata.contract import MetadataStore
 
 _UNREADABLE = (CorruptDataError, NothingSentError, OutcomeUnknownError)
-"""Of one note, say a pipe in its place. Where the whole store is away, others raise it, too."""
+"""Errors of one unreadable note, such as a pipe in its place. If the whole store is away, other
+requests raise too.
+"""
 
 
 class GoneLedgers:
-    """What one metadata store says of ledgers that are gone.
+    """The gone ledgers of one metadata store.
 
     Attributes:
-        unreadable: by key, why a note says nothing.
+        unreadable: reason by key, for each unreadable note.
     """
 
     def __init__(self, store: MetadataStore) -> None:
@@ -44,21 +46,21 @@ class GoneLedgers:
         )
 
     def all(self) -> set[int]:
-        """Every id."""
+        """Ids of all gone ledgers."""
         pages = map(layout.parse_ledger_key, self._store.list(layout.GONE_PREFIX))
         return {ledger_id for page in pages for ledger_id in self._page(page)}
 
     def among(self, ledger_ids: Iterable[int]) -> set[int]:
-        """Those of ``ledger_ids`` that are gone."""
+        """The ``ledger_ids`` that are gone."""
         wanted = set(ledger_ids)
         pages = {ledger_id // layout.GONE_PAGE_LENGTH for ledger_id in wanted}
         return wanted & set().union(*map(self._page, pages))
 
     def note(self, ledger_ids: Collection[int]) -> set[int]:
-        """Add ids of ledgers whose records say DELETING, and of which nothing is left.
+        """Add ids of ledgers whose records say DELETING, and of which no file is left.
 
         Returns:
-            Those that are noted now; the notes of the others cannot be read.
+            The ids that are noted now; the notes of all other ids are unreadable.
         """
         noted: set[int] = set()
         for page in sorted({ledger_id // layout.GONE_PAGE_LENGTH for ledger_id in ledger_ids}):

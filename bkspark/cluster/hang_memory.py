@@ -1,18 +1,19 @@
-"""Calls to storage that may hang, and what this process remembers of them, whoever made them.
+"""Calls to storage that may hang, and the process-wide memory of hanging storage.
 
-A system call on storage that hangs does not come back, and cannot be called off. So each question
-is asked by a task of its own, and whoever asks waits only so long. No answer in time is no answer:
-whoever asked knows nothing, and above all no absence.
+A system call on hanging storage does not return and cannot be cancelled. So each question runs in a
+task of its own, and the asking thread waits for a limited time. No answer in time is no answer:
+nothing is known, least of all an absence.
 
-Rule 1. A place that was given up, because an answer did not come in all its time, is asked by
-nobody in this process until it has answered or ``ASK_AGAIN_SECONDS`` have passed: nobody waits for
-it twice. Only who cannot do without it asks all the same: a recovery.
+Rule 1. A place given up, after the full time limit passed without an answer, is not asked by this
+process until the answer has come or ``ASK_AGAIN_SECONDS`` have passed: no thread waits for the
+place twice. Recoveries, repairs and
+operators' commands about one bookie ask all the same (``is_patient``).
 
-Rule 2. A place that owes ``UNANSWERED_MAX`` answers is not asked at all. A call that hangs cannot
-be called off, so each of them may have left a thread behind for ever.
+Rule 2. A place that owes ``UNANSWERED_MAX`` answers is not asked at all. A hanging call cannot be
+cancelled, so each owed answer may have left a thread behind for ever.
 
-Rule 3. An answer that its asker could do without, because others were quicker, is owed like any
-other. It is no sign that the place hangs before it has had all its time, too.
+Rule 3. An answer that was no longer needed, because other places were quicker, is owed too. It is a
+sign of a hanging place only after its full time limit.
 """
 
 import threading
@@ -28,22 +29,22 @@ from bkspark.protocol.bookies.quarantine import Quarantine
 T = TypeVar("T")
 
 ASK_AGAIN_SECONDS = 60.0
-"""A disk that was taken away by force may be back, and its question never be answered."""
+"""A disk that was removed by force may be back, while its question is never answered."""
 
 UNANSWERED_MAX = 8
 
 
 class Answer(Future[T]):
-    """What comes of ``question``, which is asked from now on; whatever it raises is an answer too.
+    """The outcome of ``question``, which starts running now; an error is an outcome too.
 
-    Questions may run on when nobody waits any more. So they change nothing that their asker uses;
-    what comes of them is their answer.
+    A question may run on after its asker has stopped waiting. So a question changes no state that
+    its asker uses; its only result is the answer.
 
     Args:
-        device: of what is asked, as far as it is known.
+        device: of the storage asked, if known.
 
     Attributes:
-        progress: what is seen of the question while it is worked on.
+        progress: signs of progress of the running question.
     """
 
     def __init__(self, question: Callable[[], T], name: str, *, device: int | None = None) -> None:
@@ -62,12 +63,14 @@ class Answer(Future[T]):
         self._task = environment.start(work, name)
 
     def is_there_within(self, seconds: float) -> bool:
-        """Wait for it so long at most; whether it has come."""
+        """Wait up to ``seconds``; whether the answer has come."""
         self._task.join(seconds)
         return self.done()
 
     def comes_within(self, seconds: float) -> bool:
-        """Wait for it as long as it gets on at least every ``seconds``; whether it has come."""
+        """Wait as long as there is progress at least every ``seconds``; whether the answer has
+        come.
+        """
         patience = Patience(self.progress)
         while True:
             until = environment.monotonic() + seconds
@@ -84,7 +87,7 @@ class Answer(Future[T]):
 class HangMemory:
     """The memory of a process: ``environment.the_one(HangMemory)``.
 
-    A place is whatever its askers know it by.
+    A place is any hashable key on which its askers agree.
     """
 
     def __init__(self) -> None:
@@ -93,12 +96,12 @@ class HangMemory:
         self._quarantines: dict[str, Quarantine] = {}
 
     def gave_up(self, place: Hashable, answer: "Future[Any]") -> None:
-        """``answer`` did not come in all its time."""
+        """Note that ``answer`` did not come within the full time limit."""
         with self._guard:
             self._owed.setdefault(place, {})[answer] = environment.monotonic()
 
     def did_without(self, place: Hashable, answer: "Future[Any]", seconds: float) -> None:
-        """Nobody waits for ``answer`` any more, but it may take ``seconds`` yet."""
+        """Note that ``answer`` is no longer needed, but may take ``seconds`` more."""
         with self._guard:
             self._owed.setdefault(place, {}).setdefault(answer, environment.monotonic() + seconds)
 
@@ -106,7 +109,7 @@ class HangMemory:
         """Whether ``place`` must not be asked now.
 
         Args:
-            is_patient: whether it is asked also if it was given up lately.
+            is_patient: ask even if the place was given up lately.
         """
         if place not in self._owed:
             return False
@@ -118,5 +121,5 @@ class HangMemory:
         return (is_recent and not is_patient) or len(owed) >= UNANSWERED_MAX
 
     def quarantine(self, cluster_id: str) -> Quarantine:
-        """Which bookies of a cluster failed lately."""
+        """The bookies of a cluster that failed lately."""
         return self._quarantines.setdefault(cluster_id, Quarantine())

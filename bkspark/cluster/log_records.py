@@ -1,8 +1,8 @@
-"""The records of logs, whose older ledgers are on pages of their own.
+"""The records of logs, with the older ledgers of each log on separate pages.
 
-Whatever is stored here is made short first: its new pages are made, durable, then the record that
-names them takes its place ("paging", rule 2). So nobody who changes a log needs to know of pages,
-and no record that anybody reads names a page that is not there.
+A record is shortened before it is stored: new pages are stored durably first, and then the record
+that names the new pages is replaced ("paging", rule 2). So code that changes a log needs no
+knowledge of pages, and no stored record names a missing page.
 """
 
 import threading
@@ -33,10 +33,10 @@ _BRING_BACK = "bring the metadata store back as it was"
 
 
 class PageMemory:
-    """The pages that a process has seen last. They never change, so they are good for ever.
+    """The pages last seen by this process. Pages never change, so a copy stays valid for ever.
 
     Attributes:
-        page_length: of those that this process makes.
+        page_length: of the pages made by this process.
     """
 
     def __init__(self, page_length: int = PAGE_LENGTH) -> None:
@@ -60,8 +60,8 @@ class PageMemory:
 class LogPages:
     """The pages of one log: a ``PageSource``.
 
-    A page that the log has let go of may be collected while somebody holds a record that names it.
-    The newest record tells that from one that is lost.
+    A page that the log has dropped may be collected while a reader holds an old record that names
+    the page. The newest record tells a dropped page from a lost page.
     """
 
     def __init__(self, store: MetadataStore, log_name: str) -> None:
@@ -92,29 +92,29 @@ class LogPages:
         )
 
     def names(self) -> list[str]:
-        """Of all pages that there are, whether anything names them or not."""
+        """Names of all stored pages, whether a record names them or not."""
         found = self._store.list(f"{layout.LOG_PAGES_PREFIX}/{self._log_name}")
         return [name for name in found if layout.is_log_page(name)]
 
     def found(self, name: str) -> PageContents | None:
-        """What is on a page that nobody has described; None if there surely is none.
+        """The contents of a page by its name alone; None if the page is certainly absent.
 
         Raises:
-            CorruptDataError: it is damaged.
+            CorruptDataError: the page is damaged.
         """
         seen = self._records.get(name)
         return None if seen is None else seen.value[1]
 
     def remove(self, name: str) -> None:
-        """Remove a page for ever, that no record can name any more."""
+        """Remove, for ever, a page that no record can name any more."""
         self._store.delete(layout.log_page_key(self._log_name, name))
 
     def make(self, made: NamedPage) -> None:
         """Store a new page, durably.
 
         Raises:
-            LedgerExistsError: there is one of this name, which is not this one.
-            OutcomeUnknownError: it is there or not; nothing names it.
+            LedgerExistsError: another page has this name.
+            OutcomeUnknownError: the page is stored or not; no record names it.
         """
         self._records.create(made[0].name, made)
         environment.the_one(PageMemory).note((*self._place, made[0].name), made)
@@ -136,7 +136,7 @@ class LogPages:
         return known[1]
 
     def _has_let_go_of(self, page: Page) -> bool:
-        """Whether the log as it is now surely does not name a page that is missing."""
+        """Whether the log's newest record certainly does not name a missing page."""
         stored = self._store.get(layout.log_key(self._log_name))
         if stored is None:
             return False
@@ -150,7 +150,7 @@ class LogPages:
 
 @dataclass(frozen=True)
 class _PagesAtHand:
-    """A ``PageSource`` that says nothing about what is missing."""
+    """A ``PageSource`` whose missing pages raise a short error."""
 
     known: Callable[[Page], PageContents | None]
 
@@ -179,7 +179,7 @@ def with_source(store: MetadataStore, record: LogRecord) -> LogRecord:
 
 
 class LogRecords(Records[LogRecord]):
-    """Records of logs by name; what is read can fetch its pages, what is stored is short."""
+    """Records of logs by name; a read record can fetch its pages, a stored record is short."""
 
     def __init__(self, store: MetadataStore) -> None:
         # No method of its own: a store that is dropped goes with its last user (``timed_store``).
@@ -190,7 +190,9 @@ class LogRecords(Records[LogRecord]):
         return LogPages(self._store, name)
 
     def page_maker(self, log: LogRecord) -> Callable[[PageContents], Page]:
-        """Makes pages of ``log``, durably, each before anything can name it."""
+        """Return a function that stores a page of ``log`` durably, before a record can name the
+        page.
+        """
         pages = LogPages(self._store, log.name)
 
         def make(contents: PageContents) -> Page:
@@ -201,13 +203,13 @@ class LogRecords(Records[LogRecord]):
         return make
 
     def require_room(self, seen: Versioned[LogRecord], schema: bytes) -> None:
-        """Whoever is about to write to the log, in rows of ``schema``, will be able to say so.
+        """Check that the log's record has room for ``schema``, before a writer sends rows.
 
         Raises:
-            InvalidRequestError: what pages do not bound has grown too much.
+            InvalidRequestError: the part of the record outside pages has grown too large.
         """
         data = seen.stored.value
-        if len(data) + len(schema) > BYTES_MAX:  # perhaps of a version that knew no pages
+        if len(data) + len(schema) > BYTES_MAX:  # perhaps of a version without pages
             short = _shortened(seen.value, lambda: layout.log_page_name(0, "0" * 32))
             data = log_record.encode(short.record, "")
         if len(data) + len(schema) > BYTES_MAX:

@@ -1,7 +1,7 @@
-"""Records for manners and for people: nothing is lost with one, so none holds anybody up.
+"""Advisory records: losing a note loses no data, so a failing note stops no work.
 
-Rule. What cannot be read of a note is as never noted, and written over by who notes next. What
-would be lost by that is no note, but a record: unknown is never absent (``records``).
+Rule. An unreadable note counts as absent, and the next note replaces it. Data for which that would
+be a loss belongs in a record, where unknown is never absent (``records``).
 """
 
 import logging
@@ -22,10 +22,10 @@ logger = logging.getLogger(__name__)
 
 
 class Notes(Records[T]):
-    """One kind of note."""
+    """Notes of one kind."""
 
     def get(self, name: str) -> Versioned[T] | None:
-        """The newest one; None if there is none, or none that can be read."""
+        """The newest note; None if there is none, or no readable note."""
         try:
             return super().get(name)
         except (CorruptDataError, NothingSentError, OutcomeUnknownError) as error:
@@ -33,11 +33,11 @@ class Notes(Records[T]):
             return None
 
     def note(self, name: str, value: T) -> None:
-        """Store ``value``, whatever was there.
+        """Store ``value`` in place of any earlier note.
 
         Raises:
-            MetadataVersionError: others did the same all the time.
-            OutcomeUnknownError: it may not have been stored.
+            MetadataVersionError: other clients kept changing the note.
+            OutcomeUnknownError: the note may not have been stored.
         """
         for attempt in range(UPDATE_TRIES_MAX):
             try:
@@ -48,7 +48,7 @@ class Notes(Records[T]):
         raise MetadataVersionError(f"{self.key(name)} kept changing while it was noted")
 
     def try_to_note(self, name: str, value: T) -> str:
-        """As ``note``; why it was not stored for sure, in one line, or nothing."""
+        """Note ``value``; return why it may not be stored, in one line, or an empty text."""
         try:
             self.note(name, value)
         except BookKeeperError as error:

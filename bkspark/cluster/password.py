@@ -1,7 +1,7 @@
 """Ledger passwords, best by reference: a file or an environment variable.
 
-A reference travels in place of the secret, and is resolved only in the process that needs it. A
-literal password has to travel itself; nothing here ever shows it.
+A reference travels in place of the secret, and only the process that needs the secret resolves the
+reference. A literal password must itself travel. No function here shows a password.
 """
 
 import os
@@ -14,15 +14,15 @@ from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log.record import LogRecord
 
 _FILE_BYTES_MAX = 2**16
-"""Who names a device or a large file by mistake is told so, and runs out of no memory."""
+"""A device or a large file named by mistake gives an error instead of exhausting memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Password:
-    """Where a ledger password comes from; at most one of the three is given.
+    """The source of a ledger password; at most one of the three is given.
 
     Raises:
-        InvalidRequestError: two of them are given, or one is no text, or leads nowhere.
+        InvalidRequestError: two sources are given, or a source is no text or has the character NUL.
     """
 
     file: str = ""
@@ -33,7 +33,7 @@ class Password:
         if sum(map(bool, (self.file, self.env, self.literal))) > 1:
             raise InvalidRequestError("give only one of passwordFile, passwordEnv and password")
         for given in (self.file, self.env, self.literal):
-            if not isinstance(given, str):  # not shown, it may be the secret
+            if not isinstance(given, str):  # not shown: the value may be the secret
                 raise InvalidRequestError(
                     f"a password, or what leads to it, is a text, not {type(given).__name__}",
                     hint="bytes are made one by .decode()",
@@ -50,10 +50,10 @@ class Password:
         return bool(self.file or self.env or self.literal)
 
     def resolve(self) -> str | None:
-        """The password, None if none is given.
+        """The password, or None if no source is given.
 
         Raises:
-            InvalidRequestError: the file or variable is not there, or empty, or it is no UTF-8.
+            InvalidRequestError: the file or variable is missing or empty, or is not UTF-8.
         """
         if not self.is_given:
             return None
@@ -75,7 +75,7 @@ class Password:
         return secret
 
     def _read(self) -> str:
-        """The file may be a pipe; bytes that are no UTF-8 become halves of characters."""
+        """Read the file, perhaps a pipe; bytes that are not UTF-8 become surrogates."""
         try:
             with open(self.file, "rb") as file:
                 data = file.read(_FILE_BYTES_MAX + 1)
@@ -92,12 +92,14 @@ class Password:
 
 
 def _without_line_end(text: str) -> str:
-    """``text`` without what editors and ``echo`` add: the same secret in a file and a variable."""
+    """``text`` without a final line end, as added by editors and ``echo``: file and variable then
+    hold the same secret.
+    """
     return text.rstrip("\r\n")
 
 
 def _is_utf8(secret: str) -> bool:
-    """Whether it can be written down; bytes of the environment that are no UTF-8 cannot."""
+    """Whether the secret can be encoded; bytes of the environment outside UTF-8 cannot."""
     try:
         secret.encode()
     except UnicodeEncodeError:
@@ -109,7 +111,7 @@ def require_of_use(log: LogRecord, password: Password) -> None:
     """Refuse to write with a password that protects nothing.
 
     Raises:
-        InvalidRequestError: it is given, and the log has none.
+        InvalidRequestError: a password is given, and the log has none.
     """
     if password.is_given and log.digest.digest_type == CRC32C:
         raise InvalidRequestError(
@@ -120,7 +122,7 @@ def require_of_use(log: LogRecord, password: Password) -> None:
 
 @lru_cache(maxsize=64)
 def make_digester(spec: DigestSpec, password: Password) -> Digester:
-    """The digester of a ledger; kept, because deriving a key is slow on purpose.
+    """The digester of a ledger; cached, because deriving a key is slow on purpose.
 
     Raises:
         UnauthorizedError: the password is missing or wrong.

@@ -1,25 +1,26 @@
-"""Whether a call that gives no answer gets on: slow storage is waited for, hanging storage is not.
+"""Whether a call without an answer makes progress: slow storage is given time, hanging storage not.
 
-Rule 1. A call gets on if it moved a piece since it was looked at last (``bkspark.progress``).
+Rule 1. A call makes progress if it moved a piece since the last look (``bkspark.progress``).
 
-Rule 2. A call that computes is not silent: it decodes or checks what it has read.
+Rule 2. A call that computes makes progress: it decodes or checks data already read.
 
-Rule 3. It also gets on if its thread waits inside the kernel for a disk, or has just been woken,
-and that disk completes requests: those of other tasks, processes or programs are in front of it.
-This counts at most ``OTHERS_MAX`` times in a row, since the disk may have lost this one request.
+Rule 3. A call also makes progress if its thread waits inside the kernel for a disk, or was just
+woken, and the disk completes requests: requests of other tasks, processes or programs come before
+the call's own. This counts at most ``OTHERS_MAX`` times in a row, since the disk may have lost the
+call's request.
 
-Rule 4. A call that found out only now on which disk it works has its time once more. The first call
-of a process to a bookie, or to a metadata store, is such a call.
+Rule 4. A call whose disk became known only since the last look gets one more time limit. The first
+call of a process to a bookie, or to a metadata store, is such a call.
 """
 
 from bkspark.progress import Progress
 from bkspark.storage import devices
 
 COMPUTING_TICKS = 10
-"""A tenth of a second in half the time of a limit: what hangs uses none."""
+"""A tenth of a second of processor time within half a time limit; a hanging call uses none."""
 
 OTHERS_MAX = 30
-"""Five minutes, where a limit is ten seconds."""
+"""Five minutes, for a limit of ten seconds."""
 
 
 class Patience:
@@ -35,22 +36,22 @@ class Patience:
         self._knows_disk = progress.device is not None
 
     def begin_anew(self) -> None:
-        """Look at what it does from now on."""
+        """Measure progress from now on."""
         self._seen, self._has_looked, self._others = self._progress.count, False, 0
 
     @property
     def looks_at_half_time(self) -> bool:
-        """Whether the disk is to be looked at before the time is over, to see it move later."""
+        """Whether to look at the disk before the limit is over, to see movement later."""
         return self._progress.device is not None and not self._has_looked
 
     def look(self) -> None:
-        """Note what the disk has completed by now; nothing may be known of it."""
+        """Note what the disk has completed so far, if known."""
         self._has_looked = True
         self._completed = devices.completed(self._progress.device)
         self._ticks = devices.cpu_ticks(self._progress.thread_id)
 
     def gets_on(self) -> bool:
-        """Whether there was a sign of progress since this was asked last."""
+        """Whether there was a sign of progress since the last call of this method."""
         before, self._seen = self._seen, self._progress.count
         knew_disk, self._knows_disk = self._knows_disk, self._progress.device is not None
         if before != self._seen:
@@ -70,5 +71,5 @@ class Patience:
         return moved and devices.is_at_work(self._progress.thread_id)
 
     def _computes(self) -> bool:
-        """Whether its thread has used the processor since half time."""
+        """Whether the call's thread has used the processor since half time."""
         return devices.cpu_ticks(self._progress.thread_id) - self._ticks >= COMPUTING_TICKS

@@ -1,9 +1,11 @@
-"""The post-check: what makes a durable record on a bookie countable (R6).
+"""The post-check: makes a durable record on a bookie countable (R6).
 
-A real bookie refuses a fenced writer before it stores anything. A directory cannot, so the writer
-looks *after* its record is durable: had it looked before, a fence could have come in between, and a
-recovery that saw no record would have closed the ledger under an acknowledged entry (RB-03, H15).
-Only its own journal counts: what a recovery copied there is no ack for the writer (RB-33).
+A server would refuse a fenced writer before storing data. A directory cannot, so the writer looks
+*after* its record is durable. If the writer looked before, a fence could come in between: a
+recovery that saw no record would close the ledger without an acknowledged entry (RB-03, H15).
+
+Only the writer's own journal counts: a copy made there by a recovery is no acknowledgement for the
+writer (RB-33).
 """
 
 import logging
@@ -25,14 +27,15 @@ def post_check(
 ) -> None:
     """Return if the records in ``journal`` count for the writer ``token`` of ``term`` there.
 
-    Four facts of one place that is found anew by its path: its cookie, the writer's own journal, no
+    Checks four facts of one place, found anew by its path: its cookie, the writer's own journal, no
     fence of its term, and then its permission. A missing permission means that the directory was
-    wiped, deleted or never joined: as good as a fence (RB-46). Nobody makes it again (R18).
+    wiped, deleted or never joined, and counts as a fence (RB-46). No code recreates a permission
+    (R18).
 
     Raises:
         InvalidTermError: another client has fenced this bookie: the next term has begun.
-        LedgerFencedError: it may have, or may not; the permission is gone.
-        BookieUnavailableError: it is not, or does not show, what was written to.
+        LedgerFencedError: the permission is gone, so the writer may be fenced or not.
+        BookieUnavailableError: the place is unavailable, or not the place written to.
     """
     fence = layout.term_marker(ledger_id, term + 1)
     permission = layout.permission(ledger_id, term, token)
@@ -50,7 +53,7 @@ def post_check(
 
 
 def _is_there(address: BookieAddress, fence: str) -> bool:
-    """Whether the fence is seen; what cannot be told changes nothing about the refusal."""
+    """Whether the fence is visible; False if unknown, as the write is refused in any case."""
     with suppress(BookieUnavailableError), open_bookie(address).open_root() as root:
         return root.size(fence) is not None
     return False

@@ -1,11 +1,12 @@
-"""What became of a change whose answer was lost, as far as the record itself can tell.
+"""The outcome of a change whose answer was lost, as far as the record itself shows.
 
-The rule: **a version is made once, and the bytes of each change are like no other's.** So the
-record that is there now says what happened to a change that was sent for the version behind
-``expected``: its own bytes are the change itself; the next version with other bytes was made by
-another client, so the change was refused or will be; the version before it means that the change is
-not there yet. Only behind a second newer version is nothing known: the first may have been this
-change.
+The rule: **a version is made once, and the bytes of each change are unique.** So the record found
+now decides about a change sent for the version after ``expected``:
+- its own bytes: the change is stored;
+- the next version with other bytes: another client's change was stored, and this change is or will
+  be refused;
+- version ``expected``: the change is not there yet;
+- a later version: unknown, as the first newer version may have been this change.
 """
 
 from enum import Enum
@@ -14,7 +15,7 @@ from bkspark.metadata.contract import VersionedBytes
 
 
 class Outcome(Enum):
-    """What is sure of a change."""
+    """The certain outcome of a change."""
 
     STORED = "it is the newest version"
     LOST = "another client made its version, and it cannot be stored any more"
@@ -23,7 +24,7 @@ class Outcome(Enum):
 
 
 def outcome(found: VersionedBytes | None, data: bytes, expected: int | None) -> Outcome:
-    """What is sure of the change that puts ``data`` behind version ``expected`` (None: makes it).
+    """The certain outcome of storing ``data`` after version ``expected`` (None: create).
 
     Args:
         found: the newest version, read after the answer was lost; None if there is no record.

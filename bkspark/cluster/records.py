@@ -1,8 +1,8 @@
 """Typed records in a metadata store, and the one loop that changes them.
 
-Every change carries a random nonce. When the store reports a conflict, or no outcome at all, the
-record is read back, and ``put_outcome`` says what it tells: if the bytes are ours, it was us (R8,
-H6, RB-27). A change that is not there is sent again, with the same bytes for the same version.
+Every change carries a random nonce. After a conflict or an unknown outcome the record is read back,
+and ``put_outcome`` decides: if the bytes are equal, the change is stored (R8, H6, RB-27). A missing
+change is sent again, with the same bytes for the same version.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,38 +26,38 @@ from bkspark.metadata.contract import MetadataStore, VersionedBytes
 T = TypeVar("T")
 
 StepOver = Callable[[str, BookKeeperError], None]
-"""Told of the key of a record that cannot be read, and why."""
+"""Called with the key of an unreadable record, and the error."""
 
 UNREAD = (CorruptDataError, InvalidRequestError, NothingSentError, OutcomeUnknownError)
-"""What a record that cannot be read is told by."""
+"""The errors of an unreadable record."""
 
 UPDATE_TRIES_MAX = 200
 
 SENT_AGAIN_MAX = 5
-"""Each try waits for the store as long as any call does; a store that loses so many answers in a
-row, and gives others, is not one to go on with."""
+"""Each try has the time limit of a call; after so many more tries the outcome stays unknown."""
+
 _BACKOFF_SECONDS_MAX = 0.05
 
 
 def back_off(attempt: int) -> None:
-    """Wait a while, by chance, so that one of those who change the same record gets ahead.
+    """Wait for a random time, so that one of several competing clients goes first.
 
     Args:
-        attempt: how often one has lost before, >= 0.
+        attempt: number of lost attempts before, >= 0.
     """
     environment.sleep(environment.draw() * min(_BACKOFF_SECONDS_MAX, 0.001 * 2**attempt))
 
 
 @dataclass(frozen=True, slots=True)
 class Versioned(Generic[T]):
-    """A record as it was read: its value, and what to compare against."""
+    """A record as read: its value, and the version to compare against."""
 
     value: T
     stored: VersionedBytes
 
 
 class Records(Generic[T]):
-    """One kind of record.
+    """Records of one kind.
 
     Args:
         key: name -> key in the store.
@@ -77,10 +77,10 @@ class Records(Generic[T]):
         self._encode = encode
         self._decode = decode
         self.step_over: StepOver | None = None
-        """Told of a record that cannot be read, which is then as absent: only for showing."""
+        """Called for an unreadable record, which then counts as absent: for display only."""
 
     def get(self, name: str) -> Versioned[T] | None:
-        """The newest version, or None if there surely is none."""
+        """The newest version, or None if there is certainly none."""
         return self._read(name, lambda: self._store.get(self._key(name)))
 
     def of_all(
@@ -88,14 +88,14 @@ class Records(Generic[T]):
         answers: Mapping[str, Callable[[], VersionedBytes | None]],
         step_over: StepOver | None = None,
     ) -> dict[str, T]:
-        """The values of all that were asked for together (``TimedStore.get_all``), by name.
+        """The values of all records requested together (``TimedStore.get_all``), by name.
 
         Args:
-            step_over: what is told of one that cannot be read, unless the attribute says.
+            step_over: called for an unreadable record, unless the attribute is set.
         """
 
         def answer(name: str) -> VersionedBytes | None:
-            self._key(name)  # what can be no name is refused as such
+            self._key(name)  # refuses an invalid name with the error for names
             return answers[name]()
 
         found = {name: self._read(name, partial(answer, name), step_over) for name in answers}
@@ -118,11 +118,11 @@ class Records(Generic[T]):
             return None
 
     def key(self, name: str) -> str:
-        """Under which the store has it."""
+        """The store's key of the record."""
         return self._key(name)
 
     def _shown_key(self, name: str) -> str:
-        """The key, also of a name that can have none."""
+        """The key, or the name itself if it is invalid."""
         try:
             return self._key(name)
         except InvalidRequestError:
@@ -132,7 +132,7 @@ class Records(Generic[T]):
         """Store a new record.
 
         Raises:
-            LedgerExistsError: somebody else has created it.
+            LedgerExistsError: another client has created it.
         """
         try:
             return self._put(name, value, None)
@@ -144,7 +144,7 @@ class Records(Generic[T]):
 
         Raises:
             MetadataVersionError: the record changed since it was ``seen``.
-            OutcomeUnknownError: it may or may not have been stored, and the record does not tell.
+            OutcomeUnknownError: the value may or may not be stored, and the record does not tell.
         """
         return self._put(name, value, seen.stored.version)
 
@@ -157,8 +157,8 @@ class Records(Generic[T]):
     ) -> Versioned[T]:
         """Apply ``transform`` to the newest value until it is stored (BookKeeper's update loop).
 
-        ``transform`` is pure, gets None if there is no record, and may be called again on a newer
-        value (RB-18, RB-27e); returning its argument means that there is nothing to do.
+        ``transform`` is pure, gets None if there is no record, and may run again on a newer value
+        (RB-18, RB-27e); if it returns its argument, no change is stored.
         """
         for attempt in range(UPDATE_TRIES_MAX):
             seen = seen if seen is not None and attempt == 0 else self.get(name)
@@ -174,7 +174,7 @@ class Records(Generic[T]):
         )
 
     def write_over(self, name: str, value: T) -> Versioned[T]:
-        """Put ``value`` in the place of whatever is there, read or not; raises as ``replace``."""
+        """Store ``value`` in place of any record, readable or not; raises like ``replace``."""
         stored = self._store.get(self._key(name))
         return self._put(name, value, None if stored is None else stored.version)
 
@@ -187,11 +187,11 @@ class Records(Generic[T]):
         return Versioned(value, VersionedBytes(data, self._put_bytes(name, data, expected)))
 
     def _put_bytes(self, name: str, data: bytes, expected: int | None) -> int:
-        """Store ``data``, once at most; returns its version.
+        """Store ``data`` at most once; return its version.
 
-        What may have been stored is looked for, and sent again if it is not there: the same bytes
-        for the same version. If the first request is late, the second one is refused, and finds its
-        own bytes there.
+        After an unknown outcome the record is read. If the change is missing, the same bytes are
+        sent again for the same version. If the first request arrives late, the store refuses the
+        second, and the next read finds the change's own bytes.
         """
         doubt: OutcomeUnknownError | None = None
         for attempt in range(SENT_AGAIN_MAX + 1):
@@ -219,7 +219,7 @@ class Records(Generic[T]):
         raise doubt
 
     def _found_after(self, name: str, doubt: OutcomeUnknownError | None) -> VersionedBytes | None:
-        """The record after a put that failed; raises ``doubt`` again if the store cannot tell."""
+        """The record after a failed put; raises ``doubt`` again if the store cannot tell."""
         try:
             return self._store.get(self._key(name))
         except (NothingSentError, OutcomeUnknownError):
@@ -233,10 +233,10 @@ class Records(Generic[T]):
         )
 
     def _encoded(self, name: str, value: T) -> bytes:
-        """The bytes of ``value``, which a reader was shown to read: nothing else is stored.
+        """The bytes of ``value``, verified by decoding, so that only readable bytes are stored.
 
         Raises:
-            InvalidRequestError: a reader would refuse them, or would read another value.
+            InvalidRequestError: a reader would refuse the bytes, or read another value.
         """
         nonce = environment.token(8)
         data = self._encode(value, nonce)

@@ -1,8 +1,8 @@
-"""Telling the log of copies that were stepped over: of each once, not again and again.
+"""Logs each skipped copy once, instead of at every read.
 
-A reader that follows a log meets the same bad copy at every look, and so does the next task of
-the same process. A log that repeats itself hides what is new. So a copy is told of when it is met
-first, and again only after a long time, should it still be bad then.
+A reader that follows a log meets the same bad copy at every look, and so does the next task of the
+process. Repeated messages would hide new ones. So a copy is logged at the first meeting, and again
+only after a long time, if still bad.
 """
 
 import logging
@@ -17,17 +17,17 @@ from bkspark.errors import BookKeeperError, CorruptDataError
 logger = logging.getLogger(__name__)
 
 TELL_AGAIN_SECONDS = 3_600.0
-"""A process may run for months, and a copy be made good and turn bad again."""
+"""A process may run for months, in which a copy may be repaired and turn bad again."""
 
 COPIES_MAX = 10_000
-"""What is remembered; behind so many others a copy is told of again."""
+"""Number of copies remembered; after so many others, a copy is logged again."""
 
 
 class BadCopy(NamedTuple):
-    """What one bookie cannot give.
+    """A bad copy on a bookie.
 
     Attributes:
-        what: ``ledger 7`` or a file's name; empty if it is the bookie as a whole.
+        what: ``ledger 7`` or a file's name; empty for the bookie as a whole.
     """
 
     cluster_id: str
@@ -40,15 +40,15 @@ class BadCopy(NamedTuple):
 
 
 def step_over(logger: logging.Logger, copy: BadCopy, reason: str) -> None:
-    """Log that ``copy`` was stepped over, unless that was told of lately."""
+    """Log that ``copy`` was skipped, unless logged lately."""
     if environment.the_one(_Told).is_news(copy):
         logger.warning("stepped over %s: %s", copy, reason)
 
 
 def leave_out(key: str, error: BookKeeperError) -> None:
-    """Go on without a metadata record that is damaged; whatever else is wrong stays an error.
+    """Skip a damaged metadata record; raise any other error.
 
-    For readers and placement: they take a bookie that is missing for one that does not answer.
+    For readers and placement: for both a missing bookie is like a silent bookie.
     """
     if not isinstance(error, CorruptDataError):
         raise error
@@ -56,9 +56,9 @@ def leave_out(key: str, error: BookKeeperError) -> None:
 
 
 def leave_out_unless(named: Collection[str]) -> Callable[[str, BookKeeperError], None]:
-    """The same, but the record of a bookie that is ``named`` stays an error.
+    """Return ``leave_out``, except that an error at a ``named`` bookie's record is raised.
 
-    For recoveries and repairs of ledgers: a member that is left out would count as lost.
+    For recoveries and repairs of ledgers, where a skipped member would count as lost.
     """
 
     def step_over(key: str, error: BookKeeperError) -> None:
@@ -70,7 +70,7 @@ def leave_out_unless(named: Collection[str]) -> Callable[[str, BookKeeperError],
 
 
 class _Told:
-    """When each copy was told of, the latest last."""
+    """When each copy was last logged, latest last."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()

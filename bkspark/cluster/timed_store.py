@@ -1,9 +1,9 @@
-"""A metadata store that may hang: no call to it is waited for longer than ``STORE_SECONDS``, or as
-long as was chosen, and of those that are made together none.
+"""A metadata store with a time limit per call: ``STORE_SECONDS``, or the client's choice.
 
-A call that hangs cannot be called off. It goes on behind the back of who made it, and what it
-changes is changed by compare-and-set: so its outcome is unknown, and nothing else. A store that
-owes answers is not asked again for a while, as a bookie is not (``hang_memory``).
+The time limit also holds for each of several calls made together. A hanging call cannot be
+cancelled. It may go on after its caller has stopped waiting. Changes are compare-and-set, so the
+only consequence is an unknown outcome. A store that owes answers is not asked again for a while,
+like a bookie (``hang_memory``).
 """
 
 from collections.abc import Callable
@@ -23,11 +23,11 @@ from bkspark.storage.shown import shown_url
 T = TypeVar("T")
 
 STORE_SECONDS = patience.DEFAULT_SECONDS
-"""If nothing else was chosen (``bkspark.metadata.patience``)."""
+"""The default (``bkspark.metadata.patience``)."""
 
 
 class PatientStore:
-    """``inner``, whose calls wait as long as a client has chosen."""
+    """Wraps ``inner`` so that its calls wait as long as the client chose."""
 
     def __init__(self, inner: MetadataStore, seconds: float) -> None:
         self._inner = inner
@@ -62,15 +62,15 @@ class PatientStore:
 
 
 def patient(store: MetadataStore, seconds: float | None) -> MetadataStore:
-    """``store``, whose calls wait as long as was chosen; itself if nothing was."""
+    """``store`` with the chosen time limit; unchanged if None was chosen."""
     return store if seconds is None else PatientStore(store, seconds)
 
 
 class TimedStore(BoundToProcess):
-    """``inner``, with an ``OutcomeUnknownError`` for what it does not answer in time.
+    """Wraps ``inner``; raises ``OutcomeUnknownError`` for a call without an answer in time.
 
     Args:
-        seconds: how long a call is waited for; None for ``STORE_SECONDS``.
+        seconds: time limit of a call; None for ``STORE_SECONDS``.
     """
 
     _shown_as = "connection"
@@ -81,7 +81,9 @@ class TimedStore(BoundToProcess):
         self._is_closed = False
 
     def __del__(self) -> None:
-        """Of who has dropped it unclosed; what closes it may take a while."""
+        """Close a store dropped without ``close``, in another thread because closing may take a
+        while.
+        """
         if not self._is_closed and self.is_of_this_process:
             shown = f"connection to {shown_url(self._inner.uri)}"
             environment.dropped(self, shown, lambda: environment.start(self._inner.close, "close"))
@@ -92,7 +94,7 @@ class TimedStore(BoundToProcess):
 
     @property
     def seconds(self) -> float:
-        """How long a call is waited for."""
+        """The time limit of a call."""
         return STORE_SECONDS if self._seconds is None else self._seconds
 
     def get(self, key: str) -> VersionedBytes | None:
@@ -108,10 +110,10 @@ class TimedStore(BoundToProcess):
         return self._ask(lambda: self._inner.list(prefix))
 
     def get_all(self, prefix: str) -> dict[str, Callable[[], VersionedBytes | None]]:
-        """What ``get`` says of each record that ``list`` shows, by name.
+        """The result of ``get`` for each record that ``list`` shows, by name.
 
-        One task asks for all, since to wait for a task takes longer than most answers do; each has
-        the time of a call of its own. A value returns what ``get`` does, or raises it.
+        One task asks for all, since starting a task takes longer than most answers; each record has
+        the time limit of a call of its own. A value of the dict returns or raises like ``get``.
         """
         inner, found = self._inner, dict[str, Future[VersionedBytes | None]]()
 
@@ -131,7 +133,7 @@ class TimedStore(BoundToProcess):
         self._inner.close()
 
     def _ask(self, question: Callable[[], T]) -> T:
-        """What comes of ``question``, which has its time anew whenever it gets on."""
+        """Run ``question``, whose time limit restarts with each sign of progress."""
         self.require_own_process()
         memory, place = environment.the_one(HangMemory), self._inner.uri
         if memory.hangs(place):

@@ -1,4 +1,4 @@
-"""What upkeep writes down about a cluster, for whoever runs after it and for people who ask."""
+"""Records of upkeep about a cluster, for later runs and for operators."""
 
 from bkspark.cluster.notes import Notes
 from bkspark.cluster.records import Records
@@ -10,13 +10,13 @@ from bkspark.metadata.contract import MetadataStore
 
 
 class UpkeepRecords:
-    """The records that tell of bookies and runs, none of them of what a ledger holds.
+    """The records about bookies and runs; none describes a ledger's contents.
 
     Attributes:
         recoveries: why a ledger could not be recovered, by its id.
         lost: bookies that an operator declared lost for ever.
         away: since when a bookie has been silent.
-        reports: what the last run of each verb found.
+        reports: the findings of each command's last run.
     """
 
     def __init__(self, store: MetadataStore) -> None:
