@@ -1,4 +1,4 @@
-"""The fragments of a log: for each range of offsets its bookies and its term."""
+"""The fragments of a log: each range of offsets with its bookies and its term."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -339,7 +339,7 @@ class LogWriter(ClosedAtEnd):
     # --- the end -------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Wait until all entries are acknowledged, then close the last ledger. The log can be opened again.
+        """Wait until all entries are acknowledged, then close the last ledger.
 
         The ledger of an unbounded log stays OPEN, and readers learn its end; it is closed if its
         entries have too few copies.

@@ -19,12 +19,12 @@ def rolled(log_name: str, old: int, new: int, end_offset: int, reason: str) -> N
 
 
 def fragment_begun(log_name: str, ledger_id: int, offset: int, reason: str) -> None:
-    """Log that an unbounded log continues in a new fragment of its ledger."""
+    """Log the begin of a fragment in the ledger of an unbounded log."""
     line = "log %s: ledger %d has a new fragment from offset %d on: %s"
     tell(logger, line, log_name, ledger_id, offset, reason, ledger_id=ledger_id)
 
 
 def failed(log_name: str, error: BookKeeperError) -> BookKeeperError:
-    """Log ``error`` and return it. The log continues; the next roll repeats what failed."""
+    """Log ``error`` and return it. The log continues; the next roll repeats the failed step."""
     logger.warning("log %s: a roll failed: %s", log_name, error.args[0])
     return error

@@ -1,11 +1,11 @@
-"""What one task attempt does: rows in, entry logs on the bookies out.
+"""One task attempt of a write: writes rows as entry logs on the bookies.
 
-Rows are striped by their offset in the attempt, serialised once, and the same bytes go to every
-bookie of the stripe's write set (RB-34b). Memory does not grow with the rows: at most two blocks
-per stripe are held, one being written while the next is made. A bookie that fails is left behind;
-at the end its part is copied to a spare, from a replica that is complete.
+Rows are striped by their offset in the attempt and serialised once, and all bookies of a stripe's
+write set get the same bytes (RB-34b). Memory does not grow with the rows: each stripe holds at
+most two blocks, one being written while the next is filled. The attempt stops using a bookie that
+fails. At the end a spare gets the failed bookie's part, copied from a complete replica.
 
-Nothing written here means anything until the commit names it.
+The written files have no effect until the commit names them.
 """
 
 from collections import Counter
@@ -37,8 +37,8 @@ class AttemptWriter:
     """Writes the rows of one attempt of one partition.
 
     Args:
-        target: where to; not ``is_done``.
-        partition_id: Spark's, >= 0; fixes the order of the rows in the ledger.
+        target: where to write; not ``is_done``.
+        partition_id: Spark's partition id, >= 0; fixes the order of the rows in the ledger.
     """
 
     def __init__(self, target: BatchTarget, partition_id: int) -> None:
@@ -50,19 +50,19 @@ class AttemptWriter:
         self._rules = ValueRules(self._schema)
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> AttemptReport:
-        """Write everything, durably on Qa bookies of every stripe's write set at least.
+        """Write all rows, durably on at least Qa bookies of every stripe's write set.
 
         Raises:
             NotEnoughBookiesError: too many bookies fail.
-            InvalidRequestError: a batch does not have the target's schema, or a reader could not
-                decode a value; it names the column and the row of the partition.
+            InvalidRequestError: a batch has another schema than the target, or a reader could not
+                decode a value; the message names the column and the row of the partition.
         """
         return self._write(lambda replicas: self._write_stripes(batches, replicas))
 
     def rewrite(
         self, blocks: Iterable[tuple[int, pa.RecordBatch]], of: AttemptReport
     ) -> AttemptReport:
-        """Write the ``blocks`` of attempt ``of`` once more, each to the stripe it comes with.
+        """Write the ``blocks`` of attempt ``of`` again, each to the stripe given with the block.
 
         Raises:
             NotEnoughBookiesError, InvalidRequestError: as ``write``.
@@ -77,7 +77,7 @@ class AttemptWriter:
         return self._write(write_blocks)
 
     def _write(self, write_blocks: Callable[["_Replicas"], tuple[int, int]]) -> AttemptReport:
-        """``write_blocks`` returns rows and payload bytes."""
+        """Run ``write_blocks``, which returns the number of rows and of payload bytes."""
         with ExitStack() as cleanup:
             replicas = _Replicas(self._target, self._attempt_id)
             cleanup.callback(replicas.close)
@@ -121,7 +121,7 @@ class AttemptWriter:
 
 
 class _Replicas:
-    """The files that one attempt is writing: for every stripe one on each bookie of its window."""
+    """The files of one attempt: for every stripe one file on each bookie of its window."""
 
     def __init__(self, target: BatchTarget, attempt_id: str) -> None:
         self.encoders: dict[int, EntryLogEncoder] = {}
@@ -134,7 +134,7 @@ class _Replicas:
         self._bytes: Counter[str] = Counter()
 
     def write(self, stripe: int, parts: list[Buffer]) -> None:
-        """Append ``parts`` to the stripe's files, in the background."""
+        """Start to append ``parts`` to the stripe's files, in the background."""
         for address in self._window(stripe):
             self._await(address.bookie_id)
             if address.bookie_id not in self.failures:
@@ -142,7 +142,7 @@ class _Replicas:
         self._require_survivor(stripe)
 
     def finish(self) -> tuple[WrittenLog, ...]:
-        """Make all files durable and visible, replace what failed, and say what is where."""
+        """Make all files durable and visible, replace failed bookies; return where each file is."""
         ends: dict[int, EntryLog] = {}
         for stripe, encoder in sorted(self.encoders.items()):
             end, ends[stripe] = encoder.finish()
@@ -187,7 +187,7 @@ class _Replicas:
             self._writing[bookie_id] = stripe
 
     def _finish_bookie(self, bookie_id: str) -> None:
-        """Finish its files, then find them through a root opened anew (R6, H19)."""
+        """Finish the bookie's files, then check them through a newly opened root (R6, H19)."""
         files = {stripe: file for (stripe, on), file in self._files.items() if on == bookie_id}
         for file in files.values():
             file.finish()
@@ -199,7 +199,7 @@ class _Replicas:
                     )
 
     def _placed(self, log: EntryLog) -> WrittenLog:
-        """Where ``log`` is by now, after spares stepped in for bookies that failed."""
+        """Return where ``log`` is, after spares have replaced failed bookies."""
         window = [address.bookie_id for address in self._window(log.stripe)]
         holders = [bookie_id for bookie_id in window if bookie_id not in self.failures]
         for spare in self._target.spares:
@@ -213,7 +213,7 @@ class _Replicas:
         return WrittenLog(log, tuple(holders))
 
     def _is_copied(self, log: EntryLog, holders: list[str], spare: BookieAddress) -> bool:
-        """Whether ``spare`` has a copy by now; who failed on the way is in ``failures``."""
+        """Copy ``log`` to ``spare``; False after a failure. Note bad bookies in ``failures``."""
         sources = [self._target.address(holder) for holder in holders]
         ledger_id, digester = self._target.ledger_id, self._target.digester()
         try:
@@ -235,7 +235,7 @@ class _Replicas:
                 self._files[stripe, bookie_id] = file
 
     def _has_begun(self, bookie_id: str, question: Callable[[], object]) -> bool:
-        """Ask the bookie's channel, unless that owes answers: then the bookie has failed."""
+        """Ask the bookie's channel; False, and the bookie has failed, if the channel is busy."""
         try:
             self._channels[bookie_id].begin(question)
             return True
@@ -244,7 +244,7 @@ class _Replicas:
             return False
 
     def _answer(self, bookie_id: str) -> EntryFile | None:
-        """What the bookie's channel was asked; None if it failed."""
+        """Wait for the answer of the bookie's channel; None if the bookie failed."""
         seconds = seconds_to_store(self._bytes[bookie_id])
         try:
             found: EntryFile | None = self._channels[bookie_id].answer(seconds)

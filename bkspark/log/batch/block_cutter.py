@@ -1,4 +1,4 @@
-"""How the rows of one stripe are cut into blocks."""
+"""Cut the rows of one stripe into blocks."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from bkspark.log.batch.target import BlockSettings
 
 
 class BlockCutter:
-    """Collects the rows of one stripe and cuts them into blocks of the size asked for."""
+    """Collects the rows of one stripe and cuts them into blocks of the requested size."""
 
     def __init__(self, settings: BlockSettings) -> None:
         self._settings = settings
@@ -17,7 +17,7 @@ class BlockCutter:
         self._bytes = 0
 
     def add(self, part: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Take ``part`` in, and give out the blocks that are full by now."""
+        """Add ``part``, and yield all full blocks."""
         for piece in self._pieces(part):
             if self._parts and not self._has_room(piece):
                 yield from self.flush()
@@ -30,7 +30,7 @@ class BlockCutter:
                 yield from self.flush()
 
     def flush(self) -> Iterator[pa.RecordBatch]:
-        """Give out what is left, if anything, as a block."""
+        """Yield the remaining rows, if any, as a block."""
         if self._parts:
             parts, self._parts = self._parts, []
             self._rows = self._bytes = 0
@@ -43,7 +43,7 @@ class BlockCutter:
         )
 
     def _pieces(self, part: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """``part`` in pieces none of which is too large for a block, unless it is a single row."""
+        """Split ``part`` into pieces that fit into a block; a single row is never split."""
         rows = part.num_rows
         too_wide = part.nbytes > self._settings.target_bytes and rows > 1
         if not rows:

@@ -1,7 +1,7 @@
-"""Committing a DataFrame write: one add record and its ack; then close, then join the log.
+"""Commit a DataFrame write: one add record and its ack; then close; then join the log.
 
-Only after the ack is the ledger closed and put on the log's list, which is the instant at which all
-rows become visible.
+The ledger is closed and put on the log's list only after the ack. At that instant all rows become
+visible.
 """
 
 from collections.abc import Sequence
@@ -25,11 +25,12 @@ from bkspark.protocol.log.record import LogRecord
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """What a commit did.
+    """The result of a commit.
 
     Attributes:
-        row_count: rows now in the log by this write; 0 if it was empty or done before.
-        failures: bookies that failed on the way, each with the reason in one line.
+        row_count: rows that the write added to the log; 0 if there were none, or if the write was
+            committed before.
+        failures: bookies that failed during the write, each with the reason in one line.
     """
 
     ledger_id: int
@@ -38,12 +39,12 @@ class CommitResult:
 
 
 def commit(target: BatchTarget, reports: Sequence[AttemptReport | None]) -> CommitResult:
-    """Commit exactly the attempts reported; all their rows become visible at once.
+    """Commit exactly the reported attempts; all their rows become visible at once.
 
     Raises:
         NotEnoughBookiesError: nothing was committed.
-        LedgerFencedError, OutcomeUnknownError: somebody interfered; nothing is visible unless the
-            ledger is on the log's list.
+        LedgerFencedError, OutcomeUnknownError: another client interfered; nothing is visible unless
+            the ledger is on the log's list.
         UnauthorizedError: the log was deleted and made anew with another password.
     """
     if target.is_done:
@@ -66,14 +67,14 @@ def commit(target: BatchTarget, reports: Sequence[AttemptReport | None]) -> Comm
 
 
 class CollectedError(NoSuchLedgerError):
-    """The ledger that was made for a write is gone; to write it again takes new tasks."""
+    """The ledger of a write was deleted; new tasks have to write the rows again."""
 
 
 def not_collected(cluster: Cluster, ledger_id: int, log_name: str) -> Versioned[LedgerMetadata]:
-    """The ledger that was made for a write to a log.
+    """Return the ledger that was made for a write to a log.
 
     Raises:
-        CollectedError: it is gone, most likely by a collection.
+        CollectedError: the ledger is gone, most likely by a collection.
     """
     try:
         return cluster.ledger(ledger_id)
@@ -90,9 +91,11 @@ def not_collected(cluster: Cluster, ledger_id: int, log_name: str) -> Versioned[
 def _splice(cluster: Cluster, target: BatchTarget) -> bool:
     """Put the closed ledger on its log's list, creating the log if there is none.
 
-    Whoever writes to the log's tail is displaced: nothing goes behind a ledger that is not closed.
+    The writer of the log's tail is fenced, because only closed ledgers may have a successor.
 
-    Returns whether it is there now: not if it is empty, or its transaction was committed before.
+    Returns:
+        Whether the ledger is on the list. False if the ledger is empty, or if its transaction was
+        committed before.
     """
     request, schema = target.request, arrow_schema.decode(target.schema)
 
@@ -100,9 +103,9 @@ def _splice(cluster: Cluster, target: BatchTarget) -> bool:
         log = LogRecord.of(record, request.log_name, target.quorum)
         if log.has_committed(request.transaction):
             return log.without(target.ledger_id)
-        if not log.is_tombstone:  # it may have been deleted and made anew, with another password
+        if not log.is_tombstone:  # the log may be a new one with another password
             make_digester(log.digest, request.password)
-        # The ledger is read after the log: whoever deletes it drops it from the log first.
+        # Read the ledger after the log: a deletion drops ledgers from the log first.
         return log.with_ledger(
             _still_there(cluster, target),
             schema=schema_after(schema, log, request.merges_schema, request.is_overwrite),
@@ -117,7 +120,7 @@ def _splice(cluster: Cluster, target: BatchTarget) -> bool:
 
 
 def _still_there(cluster: Cluster, target: BatchTarget) -> LedgerMetadata:
-    """The ledger, unless it was deleted: perhaps after it had joined, without an answer (R8)."""
+    """Return the ledger; raise if it was deleted, perhaps after an unanswered join (R8)."""
     try:
         return cluster.ledger(target.ledger_id).value
     except NoSuchLedgerError as error:
@@ -130,10 +133,10 @@ def _still_there(cluster: Cluster, target: BatchTarget) -> LedgerMetadata:
 
 
 def abort(target: BatchTarget) -> None:
-    """See to it that the write's ledger never joins the log, unless it has already.
+    """Bar the write's ledger from the log, unless it has joined already.
 
-    Deletes nothing: Spark calls this in another process, also after a commit whose answer was lost
-    (R7, H5).
+    Deletes no ledger: Spark calls ``abort`` in another process, also after a commit whose answer
+    was lost (R7, H5).
     """
     if target.is_done:
         return

@@ -1,4 +1,4 @@
-"""What a ``RecordWriter`` knows of the record that it has under way."""
+"""The state of the record that a ``RecordWriter`` is writing."""
 
 from dataclasses import dataclass, field
 
@@ -13,14 +13,15 @@ from bkspark.protocol.writer.adding import PendingAdd
 
 @dataclass(slots=True)
 class CommitInProgress:
-    """What is put into one record.
+    """The contents and the state of one record.
 
     Attributes:
-        addresses: of the ledger's members, and of others that have rows or may step in.
-        transactions: the last version of each application, with the record.
-        bad: bookies that turned out to have no good copies, each with the reason.
-        record: once it is made.
-        sent_at: when it was made, by the clock that only grows.
+        addresses: addresses of the ledger's members, and of other bookies that have rows or may
+            replace a member.
+        transactions: the last version of each application, including the record's own.
+        bad: bookies that proved to have no good copies, each with the reason.
+        record: the encoded record, once it is made.
+        sent_at: when the record was made, in seconds of the monotonic clock.
     """
 
     plan: CommitPlan
@@ -36,7 +37,7 @@ class CommitInProgress:
         return [address.member for address in self.addresses.values()]
 
     def committed(self, ledger: LedgerMetadata, add: PendingAdd) -> CommittedRecord:
-        """What is counted of ``add`` now that it has its ack, in the term of ``ledger``."""
+        """Return the counts of the acknowledged ``add``, in the term of ``ledger``."""
         took = environment.monotonic() - self.sent_at
         count = add.last_entry_id - add.first_entry_id + 1
         return CommittedRecord(ledger.ledger_id, ledger.term, add.last_entry_id, count, took)

@@ -1,6 +1,6 @@
-"""Preparing a DataFrame write: the checks, the private ledger, its first ensemble.
+"""Prepare a DataFrame write: the checks, the private ledger, its first ensemble.
 
-Everything that can be refused is refused here, before a task runs.
+All requests that can be refused are refused here, before a task runs.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ DEFAULT_DIGEST_TYPE = digest.CRC32C
 
 
 def prepare(request: WriteRequest) -> BatchTarget:
-    """Check the request and make the private ledger that its tasks will fill.
+    """Check the request and create the private ledger that its tasks will fill.
 
     Raises:
         InvalidRequestError: the request contradicts itself, the log or its schema.
@@ -40,7 +40,7 @@ def prepare(request: WriteRequest) -> BatchTarget:
 def own_target(
     cluster: Cluster, request: WriteRequest, settings: "ResolvedSettings"
 ) -> BatchTarget:
-    """A ledger for this write alone."""
+    """Create a ledger for this write alone."""
     operation = OVERWRITE if request.is_overwrite else APPEND
     return private_target(cluster, request, settings, operation)
 
@@ -53,10 +53,10 @@ def private_target(
     *,
     goes_on: bool = False,
 ) -> BatchTarget:
-    """A new ledger that is on no log's list, with its ensemble and spares.
+    """Create a ledger that is on no log's list, with its ensemble and spares.
 
     Args:
-        goes_on: whether others may go on in it in later terms.
+        goes_on: whether later writers may continue the ledger in later terms.
     """
     log = settings.log
     created = create_ledger(
@@ -78,7 +78,7 @@ def target_of(
     ensemble: Sequence[BookieAddress],
     spares: Sequence[BookieAddress],
 ) -> BatchTarget:
-    """``ledger`` as the target of ``request``; its rows are stored under the ledger's schema."""
+    """Return ``ledger`` as the target of ``request``; rows are stored with the ledger's schema."""
     return BatchTarget(
         request,
         ledger_id=ledger.ledger_id,
@@ -95,11 +95,11 @@ def target_of(
 
 @dataclass(frozen=True, slots=True)
 class ResolvedSettings:
-    """What holds for a write, by its request and the log as it is.
+    """The settings of a write, by its request and the existing log.
 
     Attributes:
-        log: None if there is none yet.
-        schema: of a ledger that stores the rows: the log's, once it has them.
+        log: None if the log does not exist yet.
+        schema: schema of a ledger for the rows: the log's schema after the write.
     """
 
     log: LogRecord | None
@@ -110,7 +110,7 @@ class ResolvedSettings:
 
 
 def resolve_settings(cluster: Cluster, request: WriteRequest) -> ResolvedSettings:
-    """Check the request against the log; changes nothing.
+    """Check the request against the log; change nothing.
 
     Raises:
         InvalidRequestError: the request contradicts itself, the log or its schema.
@@ -165,7 +165,7 @@ def _sizes(quorum: Quorum) -> str:
 
 
 def done_target(request: WriteRequest, settings: ResolvedSettings) -> BatchTarget | None:
-    """The target of a write that is in the log already: no ledger; None if it is not."""
+    """Return a target without a ledger for a write that the log already has; else None."""
     if settings.log is None or not settings.log.has_committed(request.transaction):
         return None
     return BatchTarget(

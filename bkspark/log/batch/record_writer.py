@@ -1,8 +1,8 @@
-"""Add records that name entry logs, one after the other into one ledger, each with its ack.
+"""Write add records that name entry logs, one after another into one ledger, each with its ack.
 
 The order is normative (R1, H16, H17): every entry log durable on Qa members of its window, then the
 record on the journals, then the post-check on each bookie, then the quorum, then the metadata
-check, then the ack. A DataFrame write is one such record, a streaming sink writes one per batch.
+check, then the ack. A DataFrame write is one such record; a streaming sink writes one per batch.
 """
 
 import logging
@@ -51,22 +51,22 @@ _IS_NOT_VISIBLE = "nothing of this write is visible; run it again"
 
 
 class RecordWriter:
-    """The one writer of an OPEN ledger, which is new or was taken over in its own term.
+    """The only writer of an OPEN ledger, which is new or was taken over in the writer's term.
 
-    It runs the machine of ``writing`` in a plain loop. After an error other than
-    ``InvalidRequestError`` the record's outcome is unknown and the writer is of no more use:
-    whoever wants to know recovers the ledger.
+    The writer runs the state machine of ``writing`` in a plain loop. After an error other than
+    ``InvalidRequestError`` the outcome of the record is unknown, and the writer cannot be used
+    again: a recovery of the ledger decides the outcome.
 
     Args:
         seen: the ledger's metadata.
-        term, token: the caller's own; what was read may be somebody else's by now (R2).
-        ensemble: where the members of its last fragment are.
-        standing: where the ledger stood when it was taken over.
-        begun: the journals of its members; none of a ledger that another process has made.
+        term, token: the caller's own; ``seen`` may show another writer's (R2).
+        ensemble: addresses of the members of the last fragment.
+        standing: the ledger's state at the takeover.
+        begun: the members' journals; empty if another process has made the ledger.
         unjoined: ids of bookies that must not be asked to join (R19).
 
     Raises:
-        LedgerFencedError: somebody has taken the ledger over.
+        LedgerFencedError: another writer has taken the ledger over.
     """
 
     def __init__(
@@ -113,30 +113,30 @@ class RecordWriter:
 
     @property
     def metadata(self) -> LedgerMetadata:
-        """Of the ledger, as last seen."""
+        """The ledger's metadata, as last seen."""
         return self._machine.metadata
 
     @property
     def last_add_confirmed(self) -> int:
-        """The last entry with an ack, -1 if none."""
+        """The id of the last acknowledged entry, -1 if none."""
         return self._machine.pending.last_add_confirmed
 
     @property
     def length_bytes(self) -> int:
-        """Payload bytes up to there."""
+        """Payload bytes up to the last acknowledged entry."""
         return self._machine.pending.length_bytes
 
     @property
     def entry_count(self) -> int:
-        """How many entries were sent and have no ack; none where it will not come."""
+        """Number of entries that were sent and wait for an ack; 0 after the writer has ended."""
         sent = () if self._machine.has_ended else tuple(self._machine.pending)
         return sent[-1].last_entry_id - sent[0].first_entry_id + 1 if sent else 0
 
     @property
     def undecided(self) -> Undecided | None:
-        """What was sent and has no ack, which a recovery decides about; None if there is nothing.
+        """Entries that were sent and have no ack, for a recovery to decide; None if there are none.
 
-        Its offsets are entry ids: where the log has the ledger is for others to know.
+        The offsets are entry ids: the writer does not know the ledger's place in the log.
         """
         sent = list(self._machine.pending)
         if not sent:
@@ -146,7 +146,7 @@ class RecordWriter:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Every bookie that failed, tasks too, with the reason."""
+        """Every bookie that failed, in tasks too, with the reason."""
         return {**self._noted, **self._machine.changes.failures}
 
     def write(
@@ -156,16 +156,17 @@ class RecordWriter:
         spares: Sequence[BookieAddress],
         transaction: Transaction | None,
     ) -> CommitPlan:
-        """Write the record for ``reports`` and return once it is acknowledged.
+        """Write the record for ``reports`` and wait for its ack.
 
-        Without rows there is no record, only the check that the ledger is still this writer's.
+        Without rows no record is written; the writer only checks that it still owns the ledger.
 
         Args:
-            spares: bookies that may step in, and those outside of the ensemble that hold rows.
+            spares: bookies that may replace members, and bookies outside the ensemble that hold
+                rows.
 
         Raises:
             NotEnoughBookiesError: too few bookies; the record has no ack.
-            LedgerFencedError: somebody has taken the ledger over.
+            LedgerFencedError: another writer has taken the ledger over.
         """
         quorum, first = self.metadata.quorum, self.last_add_confirmed + 1
         plan = plan_commit(reports, quorum=quorum, first_entry_id=first)
@@ -187,25 +188,26 @@ class RecordWriter:
         return plan
 
     def confirm(self) -> None:
-        """Let readers see the last acknowledged entry before the next record says so (RB-12).
+        """Let readers see the last acknowledged entry before the next record does (RB-12).
 
-        Its durability does not matter, so a bookie that fails is left for the next record to see.
+        The confirmation need not be durable. If a bookie fails here, the next record notices the
+        failure.
         """
         self._bring(steps.Idle())
 
     def require_current(self) -> None:
-        """Return if the ledger is still this writer's.
+        """Return if the writer still owns the ledger.
 
         Raises:
-            LedgerFencedError: somebody has taken it over.
+            LedgerFencedError: another writer has taken the ledger over.
         """
         self._bring(steps.Asked())
 
     def close_ledger(self) -> None:
-        """Close the ledger at the last acknowledged entry; the writer is of no more use.
+        """Close the ledger at the last acknowledged entry; the writer cannot be used again.
 
         Raises:
-            LedgerFencedError, LedgerClosedError: somebody else has taken it over.
+            LedgerFencedError, LedgerClosedError: another client has taken the ledger over.
         """
         closed = partial(self._machine.closed, transactions=self.transactions)
         with self._members.explaining():
@@ -213,7 +215,7 @@ class RecordWriter:
         self.close()
 
     def close(self) -> None:
-        """Let go of the journals; the ledger stays as it is."""
+        """Close the journals; the ledger stays as it is."""
         close_all(self._channels.values())
         self._members.close()
 
@@ -224,7 +226,7 @@ class RecordWriter:
     # --- the machine, in a plain loop --------------------------------------------------------
 
     def _bring(self, event: steps.Event) -> None:
-        """Let ``event`` happen, and all that follows from it."""
+        """Give ``event`` to the machine, and carry out all resulting instructions."""
         if self._machine.has_ended:
             ended = LedgerFencedError(f"the writer of ledger {self._ledger_id} has ended")
             raise self._members.explained(ended)
@@ -239,11 +241,11 @@ class RecordWriter:
             self._machine.receive(steps.Stop(error))
             raise self._told(self._members.explained(error)) from error
         except BaseException:
-            self._machine.has_ended = True  # what it asked for was not carried out
+            self._machine.has_ended = True  # its last instruction was not carried out
             raise
 
     def _carried_out(self, step: steps.Instruction) -> Iterable[News]:
-        """What came of it."""
+        """Carry out ``step`` and return the resulting events."""
         match step:
             case steps.Copy():
                 return [self._copy(step)]
@@ -272,7 +274,7 @@ class RecordWriter:
         return ()
 
     def _enlist(self, step: steps.Enlist) -> News:
-        """One of those that have rows, or may step in; a member that cedes stays for no less."""
+        """Enlist a bookie with rows, or a spare; a ceding member yields only to a better one."""
         assert self._commit is not None
         index, here = step.ensemble_index, self._machine.ensemble[step.ensemble_index]
         than = None if index in self._machine.changes.failed else here
@@ -281,7 +283,7 @@ class RecordWriter:
         return self._members.enlist(step, addresses)
 
     def _copy(self, step: steps.Copy) -> News:
-        """The entry logs that a member lacks, from bookies that have not failed."""
+        """Copy the entry logs that a member lacks, from bookies that have not failed."""
         assert self._commit is not None
         index, name, bad = step.ensemble_index, step.member.bookie_id, self._commit.bad
         failed = {self._machine.ensemble[i].bookie_id for i in self._machine.changes.failed}
@@ -300,7 +302,7 @@ class RecordWriter:
         return steps.Copied(index, name, step.add.first_entry_id, tuple(bad.items())), None
 
     def _append(self, step: steps.Append) -> list[News]:
-        """The record and its post-check, on all members at once."""
+        """Append the record and do its post-check, on all members at once."""
         commit, add = self._commit, step.add
         assert commit is not None
         if commit.record is None:  # once: its bytes never change (R9, H12)
@@ -322,7 +324,7 @@ class RecordWriter:
     def _append_to(
         self, index: int, record: EncodedRecord, add: PendingAdd
     ) -> steps.Stored | steps.Failed:
-        """A question to one bookie: append there, and see whether that counts."""
+        """Append to one bookie, and check that the append counts."""
         channel = self._channel(index)
         bookie_id = channel.address.bookie_id
         appender = self._appenders.get(bookie_id) or self._new_appender(channel)
@@ -367,7 +369,7 @@ class RecordWriter:
             self._counts.committed(self._commit.committed(self.metadata, add))
 
     def _told(self, error: BookKeeperError) -> BookKeeperError:
-        """The end of this writer, for whoever writes rows."""
+        """Log the end of this writer; return the error for the caller that writes rows."""
         said, ledger_id = "ledger %d: its writer ends: %s", self._ledger_id
         tell(logger, said, ledger_id, error.args[0], ledger_id=ledger_id)
         if isinstance(error, NotEnoughBookiesError):

@@ -1,7 +1,7 @@
-"""Where a DataFrame write goes: everything a task needs to know, and nothing else.
+"""The target of a DataFrame write: all that a task needs to know.
 
-A target is made once, on the driver, and travels pickled to the tasks and to the commit. Tasks
-never talk to the metadata store.
+The driver makes the target once, and sends it pickled to the tasks and to the commit. Tasks never
+access the metadata store.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class BlockSettings:
 
     Attributes:
         rows_per_block: most rows in a block.
-        target_bytes: a block is cut when it has about this many payload bytes.
+        target_bytes: approximate payload bytes at which a block is cut.
         compression: none, lz4 or zstd.
     """
 
@@ -34,13 +34,13 @@ class BlockSettings:
 
 @dataclass(frozen=True, slots=True)
 class WriteChecks:
-    """What a write refuses to do.
+    """The checks of a write.
 
     Attributes:
-        compares_repeats: whether a micro-batch that is committed, and comes again, has to have the
-            same rows.
-        is_strict: whether no ledger may be made for it on fewer bookies than wanted; a log that it
-            makes stays so. None where nothing was said.
+        compares_repeats: whether a committed micro-batch that is sent again must have the same
+            rows.
+        is_strict: whether no ledger may be made on fewer bookies than wanted; a log that the write
+            creates is then strict too. None if not given.
     """
 
     compares_repeats: bool = True
@@ -49,13 +49,13 @@ class WriteChecks:
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """What the user asked for; None where nothing was said.
+    """The user's request; None for options that were not given.
 
     Attributes:
         log_name: the log to append to.
-        schema: of the rows.
-        quorum, is_unbounded: for a new log; for an existing one it must agree if given.
-        checks: what it refuses to do.
+        schema: schema of the rows.
+        quorum, is_unbounded: for a new log; must agree with an existing log, if given.
+        checks: the checks of the write.
     """
 
     metadata_uri: str
@@ -82,14 +82,14 @@ class WriteRequest:
 
 @dataclass(frozen=True, slots=True)
 class BatchTarget:
-    """A private ledger that one DataFrame write fills, and the log it then joins.
+    """A private ledger that one DataFrame write fills, and the log that the ledger then joins.
 
     Attributes:
-        wanted: the sizes that the log wants; ``quorum`` is what the ledger has.
-        schema: under which the ledger stores its rows, as an IPC schema message.
-        token: of the writer; only the one commit process writes records with it (R2).
+        wanted: the quorum sizes that the log wants; ``quorum`` has the ledger's sizes.
+        schema: the schema of the ledger's rows, as an IPC schema message.
+        token: the writer's token; only the one commit process writes records with it (R2).
         ensemble: E bookies in stripe order.
-        spares: bookies that may step in, in order of preference.
+        spares: bookies that may replace members, in order of preference.
         is_done: the transaction is in the log already; tasks write nothing, commit does nothing.
     """
 
@@ -107,17 +107,17 @@ class BatchTarget:
 
     @property
     def cluster_id(self) -> str:
-        """Of the cluster that the write began in; empty if it is done."""
+        """Id of the cluster in which the write began; empty if the write is done."""
         return self.ensemble[0].cluster_id if self.ensemble else ""
 
     @property
     def columns(self) -> pa.Schema:
-        """As the ledger has them."""
+        """The columns of the ledger."""
         return arrow_schema.decode(self.schema)
 
     def digester(self) -> Digester:
         return make_digester(self.digest, self.request.password)
 
     def address(self, bookie_id: str) -> BookieAddress:
-        """Of a member of the ensemble or a spare."""
+        """Return the address of a member of the ensemble or of a spare."""
         return next(a for a in (*self.ensemble, *self.spares) if a.bookie_id == bookie_id)

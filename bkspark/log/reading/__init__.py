@@ -1,4 +1,4 @@
-"""A read: planned on the driver (plan, ledger_files), done in tasks (slice_reader).
+"""Reading a log: the driver plans (plan, ledger_files), tasks read (slice_reader).
 
 ``ordered_read`` does both for Python.
 """

@@ -1,8 +1,8 @@
-"""Why a ledger is not there any more that a reader was on its way to.
+"""Explain why a ledger that a reader planned to read is gone.
 
-A reader plans with one version of the log's record, and reads later, maybe in another process. In
-between the log may drop ledgers. The record is looked at again then, and only it tells this from
-a ledger whose metadata is lost, which stays the error it is.
+A reader plans with one version of the log's record, and reads later, maybe in another process. The
+log may drop ledgers in between. Then the record is read again: only the record distinguishes a
+dropped ledger from lost metadata. Lost metadata remains the original error.
 """
 
 from bkspark.cluster.cluster import Cluster
@@ -13,9 +13,9 @@ from bkspark.protocol.log.data_loss import LogGeneration, data_loss
 def explain_data_loss(
     cluster: Cluster, wanted: LogGeneration | None, begin: int, end: int, ledger_id: int
 ) -> NoSuchEntryError | None:
-    """What to tell a reader of the offsets ``[begin, end)``, all of ``ledger_id``, which is gone.
+    """Return the error for a reader of the offsets ``[begin, end)`` of the missing ``ledger_id``.
 
-    None if the log has not dropped them, or if no log is read (``wanted`` is None).
+    None if the log has not dropped the offsets, or if no log is read (``wanted`` is None).
     """
     if wanted is None:
         return None

@@ -1,10 +1,10 @@
-"""Parts of ledgers whose rows lie in their journals, and where each part begins.
+"""Parts of ledgers whose rows are stored in their journals, and where each part begins.
 
-A big one is shared by several tasks. Where its pages begin is looked up once, when it is planned,
-so that each task reads its part and not what lies in front of it.
+Several tasks share a large ledger. The plan looks up once where the journals' pages begin, so that
+each task reads only its own part.
 
-The machinery that reads journals is loaded when it is needed: each process that Spark starts for a
-log of entry logs does without it, which saves a quarter of what this package takes to load.
+The modules that read journals are imported on demand: a Spark process that reads entry logs only
+does not need them, and loads this package in three quarters of the time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,11 +24,11 @@ Index = Sequence[tuple[Member, "IndexEntry"]]
 
 @dataclass(frozen=True, slots=True)
 class InlineSlice:
-    """Entries ``[begin_entry, end_entry)`` of a ledger whose rows lie in its journals.
+    """Entries ``[begin_entry, end_entry)`` of a ledger with its rows in journals.
 
     Attributes:
-        turn: differs between neighbours, so that they read different bookies.
-        index: where in the journals to begin, so that a task reads only its part.
+        turn: differs between neighbours, which therefore read different bookies.
+        index: where to begin in the journals; a task then reads only its part.
     """
 
     ledger_id: int
@@ -42,7 +42,7 @@ class InlineSlice:
 
 
 def cut_inline(item: InlineSlice, room: int, share: int) -> Iterator[InlineSlice]:
-    """``item`` in pieces: the first fills ``room`` bytes, the others ``share`` each."""
+    """Split ``item`` into pieces: the first fills ``room`` bytes, later pieces ``share`` bytes."""
     count = item.end_entry - item.begin_entry
     begin, limit = item.begin_entry, room
     while begin < item.end_entry:
@@ -55,7 +55,7 @@ def cut_inline(item: InlineSlice, room: int, share: int) -> Iterator[InlineSlice
 
 
 def find_index(cluster: Cluster, ledger: LedgerMetadata, end: int, password: Password) -> Index:
-    """Where pages begin in the ledger's journals, up to entry ``end``, on bookies that answer."""
+    """Return where pages begin in the ledger's journals up to entry ``end``, if reachable."""
     from bkspark.ledger.handles.entry_reader import EntryReader
 
     digester = make_digester(ledger.settings.digest, password)
@@ -63,7 +63,7 @@ def find_index(cluster: Cluster, ledger: LedgerMetadata, end: int, password: Pas
 
 
 def with_index(item: T, index: Mapping[int, Index]) -> T:
-    """``item``; an inline one with the last entry of each journal that is not behind its begin."""
+    """Return ``item``; an inline slice gets the last page of each journal up to its begin."""
     if not isinstance(item, InlineSlice):
         return item
     last = {

@@ -1,4 +1,4 @@
-"""What bookies have of a ledger: how far it goes, its add records, the entry logs they name."""
+"""Read the files of a ledger on bookies: its readable end, its add records, its entry logs."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,12 +32,12 @@ T = TypeVar("T")
 
 
 class OpenBookies:
-    """The bookies of a cluster, each opened at most once, when first needed.
+    """The bookies of a cluster; each is opened on first use, and at most once.
 
-    None of them is waited for longer than a reader waits (``BookieClient``).
+    No bookie is waited for longer than the read timeout (``BookieClient``).
 
     Args:
-        away: why some of them cannot be used, where that is known already.
+        away: bookies known to be unusable, each with the reason.
     """
 
     def __init__(self, cluster: Cluster, away: Mapping[Member, str] | None = None) -> None:
@@ -54,18 +54,18 @@ class OpenBookies:
         self._cleanup.close()
 
     def root(self, member: Member) -> ReadableRoot:
-        """The storage of ``member``.
+        """Return the storage of ``member``.
 
         Raises:
-            BookieUnavailableError: it cannot be used, does not answer in time, or has become
-                another bookie.
+            BookieUnavailableError: the bookie cannot be used, does not answer in time, or has
+                become another bookie.
         """
         channel = self._channel(member)
         channel.open()
         return channel.storage()
 
     def step_over(self, member: Member, ledger_id: int, problems: Sequence[str]) -> None:
-        """Tell the log why journals of ``member`` were not enough, if there are ``problems``."""
+        """Log why the journals of ``member`` were not enough, if there are ``problems``."""
         if problems:
             copy = BadCopy(self._cluster_id, member.bookie_id, f"ledger {ledger_id}")
             step_over(logger, copy, "; ".join(problems))
@@ -73,10 +73,10 @@ class OpenBookies:
     def ask(
         self, members: Iterable[Member], question: Callable[[ReadableRoot, Member], T]
     ) -> dict[Member, T | BookieUnavailableError]:
-        """What ``members`` answer, or why one does not; all are asked at once, and waited for once.
+        """Ask all ``members`` at once; return each answer, or the reason why a member gave none.
 
         Raises:
-            Exception: whatever else a question raises.
+            Exception: any other error of a question.
         """
 
         def about(member: Member) -> T:
@@ -85,7 +85,7 @@ class OpenBookies:
         return FanOut(self._channel).ask(members, about, Timeouts(READ_SECONDS))
 
     def located(self, window: Sequence[Member]) -> tuple[BookieAddress, ...]:
-        """Where the members of ``window`` are, also those that fail now: readers report them."""
+        """Return the addresses of the members of ``window``; failed members too, for reports."""
         return tuple(self._addresses[m] for m in window if m in self._addresses)
 
     def _channel(self, member: Member) -> BookieClient:
@@ -116,16 +116,16 @@ def readable(
     *,
     enough: int | None = None,
 ) -> Readable:
-    """What of a ledger may be read now.
+    """Find out how much of a ledger may be read now.
 
     Args:
-        known: remembers, from one call to the next, how far each journal was read.
-        enough: an entry; who knows that it may be read needs to know of no later one.
+        known: caches, between calls, how far each journal was read.
+        enough: an entry id; the search may stop once this entry is known to be readable.
 
     Raises:
-        NoSuchLedgerError: it is not there, or not any more.
-        BookieUnavailableError: it is not closed, and too few members of its last fragment tell how
-            far it may be read: unknown is never absent.
+        NoSuchLedgerError: the ledger does not exist, or no longer exists.
+        BookieUnavailableError: the ledger is not closed, and too few members of its last fragment
+            answer to know the readable end: unknown is never absent.
         UnauthorizedError: the password is missing or wrong.
     """
     ends = known or JournalEnds()
@@ -154,7 +154,7 @@ class PlacedLog:
 
     Attributes:
         first_entry_id: entry id of its first row.
-        window: the members that should hold it, in write order.
+        window: the members that should hold the file, in write order.
     """
 
     entry_log: EntryLog
@@ -170,19 +170,19 @@ def find_records(
     begin: int | None = None,
     end: int | None = None,
 ) -> Sequence[AddRecord]:
-    """The add records that commit the entries ``[begin, end)``, in order and without a gap.
+    """Return the add records that commit the entries ``[begin, end)``, in order and without a gap.
 
-    They are put together from as few journals as give them all: ensembles change, and a recovery
-    adds a journal. Of a ledger whose rows are inline only the first that is found is given: it
-    shows that they are, and names no files.
+    The records come from as few journals as possible; several are needed if the ensemble changed or
+    a recovery added a journal. Of a ledger with inline rows only the first record found is
+    returned, which shows that the rows are inline and names no files.
 
     Args:
-        begin: None for the first entry that the ledger has still.
-        end: None for the end of a closed ledger. Of one that is not closed, the caller must have
-            seen that all entries below it are confirmed.
+        begin: None for the first available entry of the ledger.
+        end: None for the end of a closed ledger. If the ledger is not closed, the caller must have
+            seen that all entries below ``end`` are confirmed.
 
     Raises:
-        NoSuchEntryError: the ledger does not have ``begin`` any more.
+        NoSuchEntryError: the ledger no longer has ``begin``.
         CorruptDataError: no bookie gives some record.
         UnauthorizedError: the password is missing or wrong.
     """
@@ -216,10 +216,10 @@ def _journals(
     begin: int,
     problems: list[str],
 ) -> Iterator[Sequence[AddRecord]]:
-    """What each journal says from entry ``begin`` on; why one cannot goes to ``problems``.
+    """Yield each journal's records from entry ``begin`` on; add read errors to ``problems``.
 
-    Who was given a place when the ledger was closed has other journals than the one that is asked
-    for first: where it shows any, nobody is told that this one is not there.
+    A member that got its place when the ledger was closed has other journals than the one read
+    first. If the member shows any journal, the absence of the first is not reported.
     """
     digester = make_digester(ledger.settings.digest, password)
     for member in members_of(ledger):
@@ -241,22 +241,22 @@ def _journals(
                     problems.append(str(error))
         except BookieUnavailableError as error:
             problems.append(str(error))
-        finally:  # also where those before were enough, and nobody asks for more
+        finally:  # also if the caller has enough records and stops the iteration
             told = [p for p in problems[known:] if not (shows_any and p == absent)]
             bookies.step_over(member, ledger.ledger_id, told)
 
 
 def members_of(ledger: LedgerMetadata) -> list[Member]:
-    """All members of all fragments, those of the last one first."""
+    """Return all members of all fragments, the last fragment's members first."""
     return list(dict.fromkeys(m for f in reversed(ledger.fragments) for m in f.ensemble))
 
 
 def _journal_names(
     root: ReadableRoot, member: Member, ledger: LedgerMetadata, problems: list[str]
 ) -> Iterator[str]:
-    """The ledger's journals on a bookie, the one of its last writer or recovery first.
+    """Yield the ledger's journals on a bookie, the journal of its last writer or recovery first.
 
-    The others are listed only if the first was not enough.
+    The other journals are listed only if the first was not enough.
     """
     own = journal_name(ledger)
     yield own
@@ -268,13 +268,13 @@ def _journal_names(
 
 
 def keep_owned(found: dict[int, AddRecord], record: AddRecord, ledger: LedgerMetadata) -> None:
-    """Add ``record`` if it is the one that counts in ``ledger``, whatever else has its id."""
+    """Add ``record`` to ``found`` if it counts in ``ledger``; other records may share its id."""
     if is_owned(record, ledger):
         found[record.first_entry_id] = record
 
 
 def is_owned(record: AddRecord, ledger: LedgerMetadata) -> bool:
-    """Whether ``record`` is the one that counts of its entries."""
+    """Whether ``record`` is the record that counts for its entries."""
     is_by_a_writer = record.term != ledger.term or record.token == ledger.token
     is_one = (
         is_by_a_writer and record.quorum == sizes.of_records(ledger) and not record.is_confirmation
@@ -283,7 +283,7 @@ def is_owned(record: AddRecord, ledger: LedgerMetadata) -> bool:
 
 
 def _chain(found: Mapping[int, AddRecord], begin: int, end: int) -> list[AddRecord] | None:
-    """The records among ``found`` that cover ``[begin, end)``; None if there is a gap."""
+    """Return the records among ``found`` that cover ``[begin, end)``; None if there is a gap."""
     first = max((first for first in found if first <= begin), default=None)
     record = None if first is None else found[first]
     chain: list[AddRecord] = []
@@ -296,9 +296,9 @@ def _chain(found: Mapping[int, AddRecord], begin: int, end: int) -> list[AddReco
 
 
 def stores_rows_inline(bookies: OpenBookies, ledger: LedgerMetadata, password: Password) -> bool:
-    """Whether the ledger's rows lie in its journals: told by the first record that is found.
+    """Whether the ledger's rows are stored in its journals; decided by the first record found.
 
-    False if no bookie gives a record now, so an answer of False about an open ledger may change.
+    False if no bookie gives a record now, so for an open ledger False may later become True.
 
     Raises:
         UnauthorizedError: the password is missing or wrong.
@@ -311,7 +311,7 @@ def stores_rows_inline(bookies: OpenBookies, ledger: LedgerMetadata, password: P
 
 
 def placed_logs(ledger: LedgerMetadata, records: Sequence[AddRecord]) -> Iterator[PlacedLog]:
-    """The entry logs that ``records`` name."""
+    """Yield the entry logs that ``records`` name."""
     for record in records:
         ensemble = ledger.fragment_of(record.first_entry_id).ensemble
         for attempt in record.attempts:
@@ -321,5 +321,5 @@ def placed_logs(ledger: LedgerMetadata, records: Sequence[AddRecord]) -> Iterato
 
 
 def journal_name(ledger: LedgerMetadata) -> str:
-    """The journal that holds the add records of a closed ledger."""
+    """Return the name of the journal that holds the add records of a closed ledger."""
     return layout.journal(ledger.ledger_id, ledger.term, ledger.token)

@@ -1,15 +1,15 @@
-"""What a reader sees of a log at one moment: closed ledgers, and the tail up to what is confirmed.
+"""A reader's view of a log at one moment: closed ledgers, and the confirmed part of the tail.
 
-Rule 1. Everything comes from one version of the log's record, so no ledger can be skipped between
-two looks at it (RB-39); offsets are without gaps.
+Rule 1. A view comes from one version of the log's record, so a reader cannot skip a ledger between
+two views (RB-39), and offsets have no gaps.
 
-Rule 2. A reader goes past a ledger only when it is CLOSED: while a writer rolls, the second ledger
-of the tail counts only behind a first one whose end is fixed.
+Rule 2. A reader continues after a ledger only when the ledger is CLOSED: while a writer rolls, the
+second ledger of the tail counts only if the end of the first is fixed.
 
-Rule 3. An open ledger is read up to what is confirmed, which is told by enough of its bookies or
-not at all (``ledger/handles/how_far``): no later reader is shown less.
+Rule 3. An open ledger is read up to its confirmed end, which needs answers of enough bookies
+(``ledger/handles/how_far``): no later reader sees less.
 
-Nobody is fenced or disturbed by looking. The cost does not grow with the ledgers.
+A view fences and disturbs no writer. Its cost does not grow with the number of ledgers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,10 +33,10 @@ from bkspark.protocol.log.record import LogRecord
 _LOOKS_MAX = 20
 
 END_SECONDS = 2.0
-"""For a number that is nice to have."""
+"""Time limit for ends of logs that are optional in the output."""
 
 THREADS_MAX = 8
-"""So many logs are looked at at once."""
+"""Number of logs looked up at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class LogView:
     """A log as it can be read now.
 
     Attributes:
-        tail: behind the closed ledgers of ``record``, in offset order, without gaps, the readable
-            part of each; none is empty.
-        metadata: of the ledgers of the tail, which were looked at.
-        has_open_end: whether the last ledger is still open, so that more may be confirmed than was
-            seen here.
+        tail: readable parts of the ledgers after the closed ledgers of ``record``, in offset order,
+            without gaps or empty parts.
+        metadata: metadata of the ledgers of the tail that were looked up.
+        has_open_end: whether the last ledger is still open; more entries may be confirmed than the
+            view shows.
     """
 
     record: LogRecord
@@ -58,7 +58,7 @@ class LogView:
 
     @property
     def generation(self) -> LogGeneration:
-        """Of the contents that are seen here."""
+        """Generation of the contents in the view."""
         return LogGeneration(self.record.name, self.record.generation)
 
     @property
@@ -68,31 +68,31 @@ class LogView:
 
     @property
     def end_offset(self) -> int:
-        """The offset behind the last entry that may be read."""
+        """The offset after the last readable entry."""
         return self.tail[-1].end_offset if self.tail else self.record.end_offset
 
     @property
     def length_bytes(self) -> int:
-        """Payload of all that may be read, and of what is truncated of the first ledger."""
+        """Payload bytes of the readable entries and of the truncated part of the first ledger."""
         return self.record.length_bytes + sum(place.length_bytes for place in self.tail)
 
     def every_ledger(self) -> Iterator[LoggedLedger]:
-        """All ledgers in offset order; costs as much as there are."""
+        """Yield all ledgers in offset order; the cost grows with their number."""
         yield from self.record.every_ledger()
         yield from self.tail
 
     def ledgers_in(self, begin: int, end: int) -> Iterator[LoggedLedger]:
-        """The ledgers that have some of the offsets ``[begin, end)``, in order."""
+        """Yield the ledgers that have some of the offsets ``[begin, end)``, in order."""
         yield from self.record.ledgers_in(begin, end)
         yield from ledgers_in(self.tail, begin, end, self.record.source)
 
     def bytes_in(self, begin: int, end: int) -> int:
-        """Payload of the offsets ``[begin, end)``, by the average of each ledger."""
+        """Return the payload of the offsets ``[begin, end)``, by the average of each ledger."""
         of_tail = bytes_in(self.tail, begin, end, self.record.source)
         return self.record.bytes_in(begin, end) + of_tail
 
     def offset_after(self, begin: int, length_bytes: int) -> int:
-        """The end of about ``length_bytes`` from ``begin`` on; at least one entry, if there is."""
+        """Return the end of about ``length_bytes`` from ``begin`` on; at least one entry."""
         offset, room = begin, length_bytes
         for ledger in self.ledgers_in(begin, self.end_offset):
             rest = self.bytes_in(offset, ledger.end_offset)
@@ -103,9 +103,10 @@ class LogView:
         return min(max(offset, begin + 1), self.end_offset)
 
     def confirmed_to(self, end_offset: int) -> "LogView":
-        """The same view with the open end at ``end_offset``, if it was seen before it.
+        """Return the view with its open end at ``end_offset``, if the view ends earlier.
 
-        For who knows that everything below was confirmed once: the bookie that said so may be away.
+        For callers that know that all entries below ``end_offset`` were confirmed: the bookie that
+        confirmed them may be unavailable now.
         """
         if end_offset <= self.end_offset or not self.has_open_end:
             return self
@@ -125,14 +126,14 @@ def view_of(
     *,
     enough: int | None = None,
 ) -> LogView:
-    """What can be read of this version of a log.
+    """Return the view of this version of a log.
 
     Args:
-        known: remembers, from one call to the next, how far each journal was read.
-        enough: an offset; who knows that what lies below it may be read needs to know of no more.
+        known: caches, between calls, how far each journal was read.
+        enough: an offset; the search may stop once all entries below it are known to be readable.
 
     Raises:
-        BookieUnavailableError: too few bookies tell how far the open ledger may be read.
+        BookieUnavailableError: too few bookies answer to know the readable end of the open ledger.
         NoSuchLedgerError: a ledger of the tail was deleted since; read the record again.
         UnauthorizedError: the password is missing or wrong.
     """
@@ -158,7 +159,7 @@ def view_of(
 
 
 class LogWatch:
-    """Looks at one log again and again; each look costs only what is new."""
+    """Looks at one log repeatedly; each look costs only as much as is new."""
 
     def __init__(self, cluster: Cluster, name: str, password: Password) -> None:
         self._cluster = cluster
@@ -168,15 +169,16 @@ class LogWatch:
         self._seen: Versioned[LogRecord] | None = None
 
     def look(self, enough: int | None = None) -> LogView:
-        """The log as it can be read now.
+        """Return the log as it can be read now.
 
         Args:
-            enough: an offset; who knows that what lies below it may be read needs to know of no
-                more, and the view may end there.
+            enough: an offset; the view may end at it once all entries below it are known to be
+                readable.
 
         Raises:
             NoSuchLedgerError: there is no such log.
-            BookieUnavailableError: too few bookies tell how far the open ledger may be read.
+            BookieUnavailableError: too few bookies answer to know the readable end of the open
+                ledger.
             UnauthorizedError: the password is missing or wrong.
         """
         for _ in range(_LOOKS_MAX - 1):
@@ -198,15 +200,15 @@ class LogWatch:
 
 
 def look_at(cluster: Cluster, name: str, password: Password, enough: int | None = None) -> LogView:
-    """The log as it can be read now; see ``LogWatch.look``."""
+    """Return the log as it can be read now; see ``LogWatch.look``."""
     return LogWatch(cluster, name, password).look(enough)
 
 
 def views_of(cluster: Cluster, logs: Sequence[LogRecord], password: Password) -> dict[str, LogView]:
-    """Each log as it can be read now, by name; nobody is disturbed.
+    """Return a view of each log, by name; no writer is disturbed.
 
-    Without those of which that cannot be told at once: too few bookies answer, or it takes another
-    password.
+    Logs without a quick answer are left out: too few bookies answer in ``END_SECONDS``, or the log
+    has another password.
     """
     found: dict[str, LogView] = {}
 

@@ -1,7 +1,7 @@
-"""Reading in order, for clients without Spark.
+"""Read in order, for clients without Spark.
 
-Rows lie striped over files, so a file is not in order with its neighbours. The range asked for is
-read in windows, each sorted before it is given out; memory holds one window.
+Rows are striped over files, so the files are not in log order. The range is read in windows; each
+window is sorted before it is returned. Memory holds one window.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, L
 from bkspark.protocol.log.data_loss import LogGeneration, truncated
 
 WINDOW_ROWS = 65_536
-"""As many rows as a full block has by default, so that a block is read about once per stripe."""
+"""The default size of a full block, so that a block is read about once per stripe."""
 
 # A window is one task, however many bytes it has.
 _TASK_BYTES = 2**62
@@ -37,9 +37,9 @@ class OrderedRead:
     """The rows of ``range_``, in order; iterate once.
 
     Attributes:
-        position_column: added in front of the others: the offset or entry id of each row.
-        log: whose rows they are; None if they are those of a ledger.
-        faults: replicas stepped over so far.
+        position_column: first column of the result: the offset or entry id of each row.
+        log: the log that is read; None for a ledger.
+        faults: replicas that failed so far.
     """
 
     range_: OffsetRange
@@ -51,11 +51,11 @@ class OrderedRead:
     faults: list[ReplicaFault] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[pa.Table]:
-        """Tables of up to ``WINDOW_ROWS`` rows.
+        """Yield tables of up to ``WINDOW_ROWS`` rows.
 
         Raises:
             CorruptDataError: no replica can give some rows.
-            NoSuchEntryError: the log has let go of some meanwhile.
+            NoSuchEntryError: the log has dropped some rows meanwhile.
         """
         wanted = pa.schema([(self.position_column, pa.int64()), *self.schema])
         for begin in range(self.range_.begin, self.range_.end, WINDOW_ROWS):
@@ -68,7 +68,7 @@ class OrderedRead:
 
 @dataclass
 class InlineRead:
-    """The same for a ledger whose rows lie in its journals."""
+    """The rows of a ledger whose rows are stored in its journals, in order."""
 
     range_: OffsetRange
     schema: pa.Schema
@@ -78,12 +78,12 @@ class InlineRead:
 
     @property
     def faults(self) -> list[ReplicaFault]:
-        """Bookies stepped over."""
+        """Replicas that failed so far."""
         found = self.handle.faults.items()
         return [ReplicaFault(bookie_id, self.ledger_id, reason) for bookie_id, reason in found]
 
     def __iter__(self) -> Iterator[pa.Table]:
-        """Tables of up to ``WINDOW_ROWS`` rows.
+        """Yield tables of up to ``WINDOW_ROWS`` rows.
 
         Raises:
             CorruptDataError: no replica can give some rows.
@@ -97,16 +97,16 @@ class InlineRead:
 def read_view_in_order(
     cluster: Cluster, view: LogView, begin: int | None, end: int | None, password: Password
 ) -> OrderedRead:
-    """Offsets ``[begin, end)`` of a log that was looked at; nothing else is looked at any more.
+    """Read the offsets ``[begin, end)`` of a view, without looking for the log's end again.
 
-    Another look may see less: the bookie that knew of the last entries may be away by then.
+    A new view may show less: the bookie that confirmed the last entries may be unavailable by then.
 
     Args:
-        begin, end: None for the first and the end, the confirmed end of an open tail.
+        begin, end: None for the view's first offset and end.
 
     Raises:
-        NoSuchEntryError: ``begin`` is truncated, or past the end.
-        UnauthorizedError: the password is missing or wrong, also if there is nothing to read.
+        NoSuchEntryError: ``begin`` is truncated, or after the end.
+        UnauthorizedError: the password is missing or wrong, even if there are no entries to read.
     """
     log = view.record
     make_digester(log.digest, password)
@@ -125,12 +125,13 @@ def read_view_in_order(
 def read_ledger_in_order(
     cluster: Cluster, ledger: LedgerMetadata, begin: int | None, end: int | None, password: Password
 ) -> OrderedRead | InlineRead:
-    """Entries ``[begin, end)`` of a ledger, as far as there are any that may be read.
+    """Read the entries ``[begin, end)`` of a ledger, as far as they are readable.
 
     Raises:
-        NoSuchEntryError: ``begin`` is past the end, or truncated.
-        InvalidRequestError: the ledger is not closed, and nothing of it is confirmed yet.
-        BookieUnavailableError: it is not closed, and too few bookies tell how far it may be read.
+        NoSuchEntryError: ``begin`` is after the end, or truncated.
+        InvalidRequestError: the ledger is not closed, and has no confirmed entry yet.
+        BookieUnavailableError: the ledger is not closed, and too few bookies answer to know its
+            end.
     """
     what = f"ledger {ledger.ledger_id}"
     with OpenBookies(cluster) as bookies:

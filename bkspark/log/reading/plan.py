@@ -1,12 +1,12 @@
-"""Planning a read: which rows of which files, on which bookies.
+"""Plan a read: which rows of which files, on which bookies.
 
-The plan pins one version of the log's record and nothing is looked up again later, so every task
-and every retry of it reads the same rows (RB-39). Its cost grows with the add
+The plan uses one version of the log's record, and nothing is looked up again later. So every task
+and every retry of a task reads the same rows (RB-39). The cost of a plan grows with the add
 records, not with the rows.
 
-The order of rows is fixed by the plan: ledger by ledger, in each the task attempts of a DataFrame
-write by partition, and of each attempt stripe by stripe. So neighbours in a file are not neighbours
-in the log; only rows that were added through a handle or a log writer come by offset.
+The plan fixes the order of rows: ledger by ledger, in each ledger the task attempts of a DataFrame
+write by partition, and in each attempt stripe by stripe. So neighbours in a file are not neighbours
+in the log. Only rows that were appended through a handle or a log writer are in offset order.
 """
 
 import os
@@ -30,22 +30,23 @@ from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
 
 LOOK_UPS_AT_ONCE = 8
-"""A look at a record waits for a disk or for the network, so several take hardly longer than one.
-More would only queue there."""
+"""Reads of metadata records run in parallel, since each waits for a disk or the network.
+More than this would only queue there.
+"""
 
 TASK_BYTES = 256 * 2**20
 TASK_BYTES_MIN = 16 * 2**20
-"""A reading task costs Spark about 45 ms besides its rows: few and large ones are faster."""
+"""A reading task costs Spark about 45 ms besides its rows: few and large tasks are faster."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerToRead:
-    """What the slices of one ledger have in common.
+    """Properties shared by the slices of one ledger.
 
     Attributes:
-        first_offset: log offset of its entry 0.
-        stripe_count: distance between the entry ids of neighbouring rows of an entry log; 1 if
-            its rows lie in its journals.
+        first_offset: log offset of the ledger's entry 0.
+        stripe_count: distance between the entry ids of neighbouring rows of an entry log; 1 if the
+            rows are stored in the journals.
     """
 
     ledger_id: int
@@ -61,8 +62,9 @@ class Slice:
 
     Attributes:
         first_entry_id: entry id of row 0 of the file.
-        replicas: where it should be, in the order to try.
-        metadata_uri: who says where else it is by now, if none of them gives it.
+        replicas: bookies that should have the file, in the order to try.
+        metadata_uri: metadata store to ask for moved replicas, if none of ``replicas`` gives the
+            file.
     """
 
     ledger_id: int
@@ -76,16 +78,17 @@ class Slice:
 
     @property
     def length_bytes(self) -> int:
-        """Bytes to read, about."""
+        """Approximate bytes to read."""
         rows = self.end_row - self.begin_row
         return self.entry_log.length_bytes * rows // self.entry_log.row_count
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
-    """What one task reads, one slice after the other; picklable.
+    """The slices that one task reads, one after another; picklable.
 
-    It needs no metadata store but for inline rows, and for what has moved since it was planned.
+    A task needs the metadata store only for inline rows, and for files that have moved since the
+    plan.
     """
 
     slices: tuple[Slice | InlineSlice, ...]
@@ -107,13 +110,13 @@ def plan_log(
     password: Password,
     task_bytes: int | None,
 ) -> list[ReadTask]:
-    """Tasks that together read ``offsets`` of ``log``.
+    """Return tasks that together read ``offsets`` of ``log``.
 
-    The log's tail is looked at only if ``offsets`` reach behind its closed ledgers.
+    The log's tail is looked up only if ``offsets`` extend beyond its closed ledgers.
 
     Raises:
-        As ``plan_view``, and BookieUnavailableError: too few bookies tell how far the tail may be
-            read.
+        As ``plan_view``, and BookieUnavailableError: too few bookies answer to know the readable
+            end of the tail.
     """
     if offsets.end > log.end_offset:
         view = view_of(cluster, log, password, enough=offsets.end)
@@ -129,14 +132,14 @@ def plan_view(
     password: Password,
     task_bytes: int | None,
 ) -> list[ReadTask]:
-    """Tasks that together read ``offsets`` of a log that was looked at.
+    """Return tasks that together read ``offsets`` of a log's view.
 
     Args:
-        task_bytes: about how much each task reads; None to decide by size and cores.
+        task_bytes: approximate bytes per task; None to decide by size and cores.
 
     Raises:
-        NoSuchEntryError: ``offsets`` begin below the truncation point or end past what can be read;
-            or the log has let go of some since it was looked at.
+        NoSuchEntryError: ``offsets`` begin below the truncation point or end after the readable
+            end, or the log has dropped some offsets since the view.
         CorruptDataError: no bookie gives a ledger's add record.
     """
     name = view.record.name
@@ -169,7 +172,7 @@ def plan_view(
 def _metadata(
     cluster: Cluster, view: LogView, listed: Sequence[LoggedLedger]
 ) -> Mapping[int, LedgerMetadata]:
-    """By ledger id; what the view has not looked at is looked up, several at once."""
+    """Return metadata by ledger id; look up in parallel the ledgers that the view lacks."""
     unknown = [logged for logged in listed if logged.ledger_id not in view.metadata]
     if not unknown:
         return view.metadata
@@ -202,9 +205,9 @@ def plan_ledger(
     password: Password,
     task_bytes: int | None,
 ) -> list[ReadTask]:
-    """Tasks that read entries ``[begin, end)`` of one ledger.
+    """Return tasks that read entries ``[begin, end)`` of one ledger.
 
-    Of a ledger that is not closed, the caller must have seen that all of them are confirmed.
+    If the ledger is not closed, the caller must have seen that all these entries are confirmed.
     """
     begin, end = entries.begin, entries.end
     length = 0
@@ -237,10 +240,10 @@ class _Planner:
     def slices(
         self, ledger: LedgerMetadata, *, first_offset: int, begin: int, end: int, length_bytes: int
     ) -> Iterator[Slice | InlineSlice]:
-        """What to read for the entries ``[begin, end)`` of ``ledger``, all of them confirmed.
+        """Yield slices for the entries ``[begin, end)`` of ``ledger``, all of them confirmed.
 
         Args:
-            length_bytes: their payload, about.
+            length_bytes: approximate payload of the entries.
         """
         stripe_count = ledger.quorum.stripe_count
         shared = LedgerToRead(
@@ -269,7 +272,7 @@ class _Planner:
                 yield Slice(*wanted, self._cluster.uri, self._cluster.cluster_id)
 
     def marked(self, tasks: list[ReadTask]) -> list[ReadTask]:
-        """``tasks``, those that share an inline ledger told where their parts begin."""
+        """Return ``tasks``; add to shared inline ledgers where each task's part begins."""
         pieces = [item for task in tasks for item in task.slices if isinstance(item, InlineSlice)]
         ends = {item.ledger_id: item.end_entry for item in pieces}
         firsts = {item.ledger_id: item.end_entry for item in reversed(pieces)}
@@ -285,7 +288,7 @@ class _Planner:
 
 
 def _rows_between(log: EntryLog, first: int, stride: int, begin: int, end: int) -> range:
-    """Rows of ``log``, whose row ``k`` is entry ``first + k * stride``, within ``[begin, end)``."""
+    """Return the rows of ``log`` in ``[begin, end)``; row ``k`` is entry ``first + k * stride``."""
     begin_row = max(0, -((first - begin) // stride)) if begin > first else 0
     end_row = min(log.row_count, max(0, (end - first + stride - 1) // stride))
     return range(begin_row, end_row)
@@ -296,7 +299,7 @@ def _tasks(
     ledgers: Mapping[int, LedgerToRead],
     task_bytes: int | None,
 ) -> list[ReadTask]:
-    """Tasks of about equal size; neighbours read different replicas."""
+    """Make tasks of about equal size; neighbours read different replicas."""
     total = sum(item.length_bytes for item in slices)
     share = max(1, -(-total // _task_count(total, task_bytes)))
     filled: list[list[Slice | InlineSlice]] = [[]]
@@ -319,10 +322,10 @@ def _tasks(
 
 
 def _task_count(total: int, task_bytes: int | None) -> int:
-    """By ``task_bytes`` if given; else by size, and evenly over this machine's cores.
+    """Return the number of tasks: by ``task_bytes``, else by size and this machine's cores.
 
-    In local mode these are the cores that will work; elsewhere it is a guess, and the option says
-    better.
+    In local mode the tasks run on these cores; elsewhere the count is a guess, and ``task_bytes``
+    is better.
     """
     if task_bytes is not None:
         return max(1, -(-total // task_bytes))
@@ -334,7 +337,7 @@ def _task_count(total: int, task_bytes: int | None) -> int:
 
 
 def _cut(item: Slice | InlineSlice, room: int, share: int) -> Iterator[Slice | InlineSlice]:
-    """``item`` in pieces: the first fills ``room`` bytes, the others ``share`` each."""
+    """Split ``item`` into pieces: the first fills ``room`` bytes, later pieces ``share`` bytes."""
     if isinstance(item, InlineSlice):
         yield from cut_inline(item, room, share)
         return

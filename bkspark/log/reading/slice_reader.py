@@ -1,11 +1,11 @@
-"""What one reading task does: its slices in, record batches out.
+"""Read the slices of one task as record batches.
 
-Each slice is read from the first replica that is good. A replica that is missing, unreadable or
-corrupt is remembered and told to the log; the next one serves, from the block where the first gave
-up (BookKeeper's protocol, "Reading"). Where none gives it, the ledger's record is read again:
-others may have the places by now, and what their predecessors had may be freed (RB-22).
-What none gives then is an error, unless the reader asked for less; it is never left out in
-silence (H31).
+Each slice is read from the first good replica. A replica that is missing, unreadable or corrupt is
+remembered and logged; the next replica continues from the block where the first failed
+(BookKeeper's protocol, "Reading"). If no replica gives the rows, the ledger's record is read again:
+other bookies may have replaced the planned ones, whose copies may be freed (RB-22). If the rows are
+still missing, the read fails, unless the reader accepts a loss; rows are never left out silently
+(H31).
 """
 
 import logging
@@ -36,10 +36,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ReplicaFault:
-    """A replica that had to be stepped over.
+    """A replica that the reader skipped.
 
     Attributes:
-        ledger_id: whose file is bad; None if the whole bookie cannot be used.
+        ledger_id: ledger of the bad file; None if the whole bookie cannot be used.
     """
 
     bookie_id: str
@@ -52,12 +52,12 @@ class SliceReader:
     """Reads the slices of tasks.
 
     Attributes:
-        schema: what to produce: columns of the ledgers by name, columns that an older ledger lacks
-            as nulls, and ``METADATA_COLUMNS`` (bigint).
-        fails_on_loss: False leaves out rows that no replica can give, or that the log has let go
-            of, and says so.
-        log: whose entries are read; None if they are those of a ledger.
-        faults: replicas stepped over so far.
+        schema: the result's columns: columns of the ledgers by name (nulls where an older ledger
+            lacks the column), and ``METADATA_COLUMNS`` (bigint).
+        fails_on_loss: False leaves out rows that no replica can give, or that the log has dropped,
+            and logs a warning.
+        log: the log that is read; None for a ledger.
+        faults: replicas skipped so far.
     """
 
     schema: pa.Schema
@@ -67,11 +67,11 @@ class SliceReader:
     faults: list[ReplicaFault] = field(default_factory=list)
 
     def read(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
-        """The rows of ``task`` in order, in batches of exactly ``schema``.
+        """Yield the rows of ``task`` in order, in batches of exactly ``schema``.
 
         Raises:
             CorruptDataError: no replica can give some rows.
-            NoSuchEntryError: the log has let go of some since they were planned.
+            NoSuchEntryError: the log has dropped some rows since the plan.
         """
         with ExitStack() as cleanup:
             channels: dict[str, BookieClient] = {}
@@ -114,7 +114,7 @@ class SliceReader:
                 yield batch
                 row += batch.num_rows
         except NoGoodSourceError:
-            # Who was stepped over in front of this row may have been made good since.
+            # A replica that failed before this row may have been repaired since.
             tried = (*tried, *item.replicas) if row == item.begin_row else ()
             others = self._others(item, row, ledger, tried)
             if others:
@@ -126,12 +126,13 @@ class SliceReader:
     def _others(
         self, item: Slice, row: int, ledger: LedgerToRead, tried: Collection[BookieAddress]
     ) -> tuple[BookieAddress, ...] | None:
-        """Bookies that have places now, but for those ``tried``; None if the rows are left out.
+        """Return bookies that have the file now, without ``tried``; None to leave the rows out.
 
         Raises:
-            NoSuchEntryError: the log has the rows from ``row`` on in another ledger by now, or none
-                of them, and they may not be left out.
-            BookKeeperError: that cannot be told, and rows may be left out: unknown is never absent.
+            NoSuchEntryError: the log has dropped the rows from ``row`` on and they may not be left
+                out, or the log has them in another ledger now.
+            BookKeeperError: the loss is not certain although rows may be left out: unknown is never
+                absent.
         """
         if not item.metadata_uri:
             return ()
@@ -162,8 +163,8 @@ class SliceReader:
         """Leave out the offsets ``[begin, end)`` of a ledger that is gone.
 
         Raises:
-            NoSuchEntryError: they may not be left out.
-            NoSuchLedgerError: the log should have the ledger: that is ``error``.
+            NoSuchEntryError: the rows may not be left out.
+            NoSuchLedgerError: the log should have the ledger; this is ``error``.
         """
         gone = explain_data_loss(cluster, self.log, begin, end, ledger_id)
         if gone is None:
@@ -175,7 +176,7 @@ class SliceReader:
     def _read_listed(
         self, cluster: Cluster, item: InlineSlice, ledger: LedgerToRead
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of ``item``, as far as the log has not let go of them since it was planned."""
+        """Yield the rows of ``item``, except rows that the log has dropped since the plan."""
         begin, end = (ledger.first_offset + x for x in (item.begin_entry, item.end_entry))
         try:
             for batch in self._read_inline(cluster, item, ledger):
@@ -187,7 +188,7 @@ class SliceReader:
     def _read_inline(
         self, cluster: Cluster, item: InlineSlice, ledger: LedgerToRead
     ) -> Iterator[pa.RecordBatch]:
-        # Late, because most tasks read no journals and each worker process loads its own modules.
+        # Imported here: most tasks read no journals, and each worker process loads its modules.
         from bkspark.ledger.handles.read_handle import ReadHandle
 
         last = item.end_entry - 1
@@ -213,12 +214,12 @@ class SliceReader:
     def _blocks(
         self, item: Slice, ledger: LedgerToRead, file: EntryLogFile, done: int
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of ``item`` in each block that has some, without the first ``done`` blocks."""
+        """Yield the rows of ``item`` in each block after the first ``done`` blocks."""
         stored = arrow_schema.decode(ledger.schema)
         places = {name: place for place, name in enumerate(stored.names)}
         columns = [places[name] for name in self.schema.names if name in places]
         for block, begin, end in list(_wanted(item, file))[done:]:
-            # Without columns the index alone tells how many rows there are.
+            # Without columns the index alone gives the number of rows.
             rows = file.block_rows(block, stored, columns) if columns else None
             part = rows and rows.slice(begin - block.first_row, end - begin)
             first = item.first_entry_id + begin * ledger.stripe_count
@@ -227,7 +228,7 @@ class SliceReader:
     def _dressed(
         self, rows: pa.RecordBatch | None, ledger: LedgerToRead, first: int, count: int
     ) -> pa.RecordBatch:
-        """``count`` rows, from entry ``first`` on, with exactly the columns asked for."""
+        """Return ``count`` rows, from entry ``first`` on, with exactly the requested columns."""
         stored = {} if rows is None else dict(zip(rows.schema.names, rows.columns, strict=True))
         arrays = [self._column(stored, wanted, ledger, first, count) for wanted in self.schema]
         batch = pa.RecordBatch.from_arrays(arrays, names=self.schema.names)
@@ -252,7 +253,7 @@ class SliceReader:
         return pa.nulls(count, wanted.type)
 
     def _is_away(self, address: BookieAddress) -> bool:
-        """Whether the bookie as a whole failed before; ledger 0 is a ledger like any other."""
+        """Whether the whole bookie failed before; ledger 0 is a ledger like any other."""
         return any(f.bookie_id == address.bookie_id and f.ledger_id is None for f in self.faults)
 
     def _lose(self, item: Slice, row: int, ledger: LedgerToRead) -> None:
@@ -268,7 +269,7 @@ class SliceReader:
 
 
 def _wanted(item: Slice, file: EntryLogFile) -> Iterator[tuple[Block, int, int]]:
-    """The blocks that have rows of ``item``, and which rows of the file these are."""
+    """Yield the blocks that have rows of ``item``, each with its range of the file's rows."""
     for block in file.blocks:
         begin = max(item.begin_row, block.first_row)
         end = min(item.end_row, block.first_row + block.row_count)

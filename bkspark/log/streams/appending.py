@@ -1,16 +1,17 @@
-"""Appending a DataFrame's rows to a log that is one ledger.
+"""Append a DataFrame's rows to an unbounded log.
 
-They go the way of a micro-batch: tasks write into the tail's ledger, or into a private one where
-there is no tail for such rows, and the commit takes the next term, writes one record and lets go.
-The log gets no ledger from each write.
+The rows are written like a micro-batch: tasks write into the tail's ledger, or into a private
+ledger if no tail takes such rows. The commit takes over the ledger in the next term, writes one
+record and closes its files. So the log does not get a ledger from each write.
 
-Rule 1. Appends at the same time take the ledger over from one another. Whoever is overtaken in
-front of the ack asks the map of terms whether the record is in the ledger (``log.undecided``): if
-it is, the write is done; only if it is surely not, is it made again, in a new term (RB-35).
+Rule 1. Concurrent appends take the ledger over from one another. If an append is fenced before its
+ack, it asks the map of terms whether its record is in the ledger (``log.undecided``). If so, the
+append is done. Only if the record is certainly absent, it is written again in a new term (RB-35).
 
-Rule 2. Behind the ack nothing is made again, whatever fails.
+Rule 2. After the ack nothing is written again, whatever fails.
 
-Rule 3. Where it cannot be told, the write ends and says so; with a transaction it may be run again.
+Rule 3. If the outcome stays unknown, the append fails with an error that says so. With a
+transaction the append may be run again.
 """
 
 from collections.abc import Sequence
@@ -47,7 +48,7 @@ _DISPLACED = (LedgerFencedError, LedgerClosedError, NoSuchLedgerError)
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """The rows of one append, as ``Staged`` wants them."""
+    """The rows of one append, as ``Staged`` needs them."""
 
     staging: StagingLedger
     reports: tuple[AttemptReport, ...]
@@ -56,14 +57,15 @@ class Appended:
 
 
 def prepare(request: WriteRequest) -> tuple[BatchTarget, StagingLedger | None]:
-    """Check the request, and say where its tasks write.
+    """Check the request, and choose where its tasks write.
 
-    The second is None if the rows get a ledger of their own: in a log that is many, or in place of
-    all that the log had.
+    Returns:
+        The target, and the staging ledger. The latter is None if the rows get a ledger of their
+        own: in a chained log, or in an overwrite.
 
     Raises:
         InvalidRequestError: the request contradicts itself, the log or its schema.
-        LedgerClosedError: the log is sealed, and takes no rows into its ledger.
+        LedgerClosedError: the log is sealed.
         NotEnoughBookiesError: too few usable bookies.
         UnauthorizedError: the password is missing or wrong.
     """
@@ -84,17 +86,17 @@ def commit(
     staging: StagingLedger | None,
     reports: Sequence[AttemptReport | None],
 ) -> CommitResult:
-    """Commit exactly the attempts reported; all their rows become visible at once.
+    """Commit exactly the reported attempts; all their rows become visible at once.
 
     Raises:
         NotEnoughBookiesError: nothing was committed.
-        OutcomeUnknownError: whether it was is not known, or too many writers fight.
-        LedgerFencedError, LedgerClosedError, NoSuchLedgerError: nothing was; the log is sealed, or
-            was deleted.
+        OutcomeUnknownError: the outcome is unknown, or too many writers compete.
+        LedgerFencedError, LedgerClosedError, NoSuchLedgerError: nothing was committed; the log is
+            sealed or was deleted.
     """
     if staging is None:
         return batch_commit.commit(target, reports)
-    plan_commit(reports, quorum=staging.quorum, first_entry_id=0)  # none is missing
+    plan_commit(reports, quorum=staging.quorum, first_entry_id=0)  # raises if one is missing
     request = target.request
     rows = Appended(staging, tuple(one for one in reports if one), request.transaction)
     if not any(one.row_count for one in rows.reports) and not staging.is_private:
@@ -114,9 +116,9 @@ def commit(
 
 
 def abort(target: BatchTarget, staging: StagingLedger | None) -> None:
-    """See to it that a ledger that was made for the write never joins the log, unless it has.
+    """Bar the write's own ledger from the log, unless it has joined.
 
-    Deletes nothing: the commit may have happened, and its answer been lost (R7, H5).
+    Deletes no ledger: the commit may have happened although its answer was lost (R7, H5).
     """
     if staging is None:
         batch_commit.abort(target)
@@ -128,10 +130,10 @@ def abort(target: BatchTarget, staging: StagingLedger | None) -> None:
 def _tried(
     request: WriteRequest, rows: Appended, *, adopts: bool
 ) -> CommitResult | BookKeeperError:
-    """The append is in the log; or why it surely is not, which may be another one's doing."""
+    """Commit once; return the error if the append is certainly not in the log."""
     try:
         tail = TailWriter(request, rows, adopts=adopts)
-    except OutcomeUnknownError as error:  # nothing of it was sent yet
+    except OutcomeUnknownError as error:  # nothing was sent yet
         return error
     with closing(tail):
         count = sum(report.row_count for report in rows.reports)
@@ -149,7 +151,7 @@ def _tried(
 def _is_there(
     tail: TailWriter, request: WriteRequest, cluster_id: str, error: BookKeeperError
 ) -> bool:
-    """Rule 1."""
+    """Recover the ledger; return whether it has the append's record (rule 1)."""
     undecided = tail.undecided
     if undecided is None:
         return False

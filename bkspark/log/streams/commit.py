@@ -1,12 +1,11 @@
-"""Committing a micro-batch, exactly once.
+"""Commit a micro-batch exactly once.
 
-Spark runs every commit in whatever process is at hand, may run it again after a restart, and may
-lose its answer. So the batch's mark, (query id, batch id), is part of the very record that commits
-its rows. "Not committed yet" is believed only of a tail that this process holds: from its own
-memory, or from what taking the tail over has found. A commit that finds itself
-displaced, by a batch append or by the same query in another process, takes the tail over in its
-turn, looks the batch up, and only then writes it. It ends when a newer run of the query has taken
-over, so one that hung and wakes up changes nothing (RB-45).
+Spark runs a commit in any process, may run it again after a restart, and may lose its answer. So
+the batch's mark, (query id, batch id), is part of the record that commits its rows. Only the holder
+of a tail may conclude that a batch is not committed: from its own memory, or from the recovery at
+its takeover. A commit that was fenced, by a batch append or by the same query in another process,
+takes the tail over again, looks the batch up, and only then writes it. The commit fails if a newer
+run of the query has taken over, so a run that hung and wakes up changes nothing (RB-45).
 """
 
 import threading
@@ -39,14 +38,15 @@ _Key = tuple[str, str, str]
 class TailWriterCache:
     """The tails that one process holds, by cluster, log and query.
 
-    Spark keeps a process while the query is busy, and ends one that was idle for about a minute.
-    The next one goes on in the same ledger, in its next term, whether this one has let go of it
-    or was killed: ledgers are as many as rolling makes, however far apart the triggers are. What
-    was not needed for a while is let go of, so that an idle process has nothing open.
+    Spark keeps a process while the query is busy, and ends a process that was idle for about a
+    minute. The next process continues the same ledger in its next term, whether this process has
+    released the tail or was killed. So the number of ledgers depends on rolls only, not on the time
+    between triggers. An unused tail is released after a while, so an idle process has no open
+    files.
 
     Args:
-        policy: when a tail's ledger is closed and another one begun.
-        rest_after_seconds: what a while is; None if tails are not let go of by themselves.
+        policy: when a tail's ledger is closed and another begun.
+        rest_after_seconds: idle seconds before all tails are released; None for never.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class TailWriterCache:
         self._stay: Callable[[], None] | None = None
 
     def rest(self) -> None:
-        """Let go of all tails: all that they were given has its ack, so there is nothing to say."""
+        """Release all tails; no work is lost, since every written record has its ack."""
         with self._lock:
             for key in list(self._tails):
                 self._let_go(key)
@@ -67,17 +67,19 @@ class TailWriterCache:
     def commit(self, request: WriteRequest, batch: MicroBatch) -> bool:
         """Put the rows of ``batch`` into the log, all at once.
 
-        Returns whether it was this call that did; False also if there are no rows. Then the ledger
-        that was made for it becomes the tail all the same, if there was none to write into:
-        otherwise each batch without rows would leave one behind.
+        The batch's private ledger becomes the tail even if the batch has no rows and the log no
+        tail to write into: otherwise each batch without rows would leave a ledger behind.
+
+        Returns:
+            Whether this call added the rows. False also if there are no rows.
 
         Raises:
             LedgerFencedError: a newer run of the query has taken over.
             LedgerClosedError: the log is sealed.
             NoSuchLedgerError: the log was deleted, with rows of the query.
-            NotEnoughBookiesError, OutcomeUnknownError: bookies or the metadata store do not do
-                their part, or too many writers fight. The query has to be restarted; the batch is
-                run again then and found, or not, in the log.
+            NotEnoughBookiesError, OutcomeUnknownError: bookies or the metadata store fail, or too
+                many writers compete. The query has to be restarted; Spark then runs the batch
+                again, and its commit finds out whether the log has the batch.
         """
         if not batch.row_count and not batch.staging.is_private:
             return False
@@ -134,7 +136,7 @@ class TailWriterCache:
         ) from problem
 
     def _held(self, key: _Key, batch: MicroBatch) -> TailWriter | None:
-        """The tail held for the run of ``batch``; one held for another run is let go of."""
+        """Return the tail held for the run of ``batch``; release a tail held for another run."""
         held = self._tails.get(key)
         if held is not None and held.run == batch.run:
             return held
@@ -144,10 +146,10 @@ class TailWriterCache:
     def _opened(
         self, key: _Key, request: WriteRequest, batch: MicroBatch, *, adopts: bool
     ) -> TailWriter | OutcomeUnknownError:
-        """The tail, taken over; or an error that may pass.
+        """Take the tail over; return an error that may be retried.
 
         Args:
-            adopts: whether to try the batch's own ledger, which is done once.
+            adopts: whether to try the batch's own ledger, only at the first attempt.
         """
         try:
             opened = TailWriter(request, batch, adopts=adopts)
@@ -159,10 +161,10 @@ class TailWriterCache:
         return opened
 
     def _roll_if_full(self, key: _Key, tail: TailWriter) -> None:
-        """Close a ledger that is full, behind its own last record; the next planning makes another.
-        One of an unbounded log is let go of: the next commit begins a fragment of it.
+        """Close a full ledger after its last record; the next planning makes another.
 
-        The batch is committed by now, so whatever goes wrong here is the next commit's to find.
+        The tail of an unbounded log is only released: the next commit begins a fragment. Errors are
+        ignored: the batch is committed, and the next commit meets a lasting error again.
         """
         reason = tail.why_full(self._policy)
         if reason:
@@ -177,23 +179,23 @@ class TailWriterCache:
 
 
 def _is_in_sealed_log(request: WriteRequest, batch: MicroBatch) -> bool:
-    """Whether ``batch`` is the last one that a sealed log has of its query."""
+    """Whether ``batch`` is the last batch of its query in a sealed log."""
     with Cluster(request.metadata_uri, cluster_id=batch.staging.cluster_id) as cluster:
         log, done = cluster.log(request.log_name).value, batch.transaction
     return log.is_sealed and last_version(log.transactions, done.app_id) == done.version
 
 
 REST_AFTER_SECONDS = 20.0
-"""Well within the minute after which Spark ends a process, or a query's last one is gone."""
+"""Well below the minute after which Spark ends an idle process, or the last of a query."""
 
 TAIL_WRITERS = TailWriterCache(rest_after_seconds=REST_AFTER_SECONDS)
-"""Of this process."""
+"""The tails of this process."""
 
 
 def abort(request: WriteRequest, parts: Sequence[StreamPart | None]) -> None:
-    """See to it that ledgers which were made for a batch that failed are not used any more.
+    """Bar the ledgers made for a failed batch from the log.
 
-    Deletes nothing: the commit may have happened, and its answer been lost (R7, H5).
+    Deletes no ledger: the commit may have happened although its answer was lost (R7, H5).
     """
     ledgers = {part.staging for part in parts if part is not None}
     for staging in ledgers:

@@ -1,4 +1,4 @@
-"""A micro-batch on its way to the commit: where its tasks wrote, and for whom."""
+"""A micro-batch on its way to the commit: its rows, their ledger, and the query's run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from bkspark.protocol.log.stream_run import StreamRun, app_id
 
 @dataclass(frozen=True, slots=True)
 class StagingLedger:
-    """The ledger to which the entry logs of a micro-batch belong.
+    """The ledger that has the entry logs of a micro-batch.
 
     Attributes:
-        private_token: of a ledger that the planning made for this batch alone, which the commit may
-            take for the log's tail (R2); empty if it was the tail already.
-        wanted: the sizes that the log wants; ``quorum`` is what the ledger has.
-        bookies: all that the tasks may have written to.
+        private_token: token of a ledger made for the batch alone, which the commit may adopt as the
+            log's tail (R2); empty if the ledger was the tail already.
+        wanted: the quorum sizes of the log; ``quorum`` has the ledger's sizes.
+        bookies: all bookies that the tasks may have written to.
     """
 
     ledger_id: int
@@ -47,7 +47,7 @@ class StagingLedger:
 
     @property
     def cluster_id(self) -> str:
-        """Of the cluster that the rows were written in."""
+        """Id of the cluster in which the rows were written."""
         return self.bookies[0].cluster_id
 
     @property
@@ -56,27 +56,27 @@ class StagingLedger:
 
 
 class Staged(Protocol):
-    """Rows on their way into a log's tail."""
+    """Rows to be committed into a log's tail."""
 
     @property
     def staging(self) -> StagingLedger: ...
 
     @property
     def reports(self) -> tuple[AttemptReport, ...]:
-        """One for each partition."""
+        """The report of each partition."""
 
     @property
     def transaction(self) -> Transaction | None:
-        """What is in the log with them, and only with them; None if nothing is said."""
+        """The transaction committed together with the rows; None without a transaction."""
 
     @property
     def run(self) -> StreamRun | None:
-        """Of the streaming query that they are of; None if there is none."""
+        """The run of the streaming query; None for an append."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamPart:
-    """What one task attempt tells the commit."""
+    """The message of one task attempt to the commit."""
 
     run: StreamRun
     batch_id: int
@@ -86,10 +86,10 @@ class StreamPart:
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """All that a commit needs to know of a micro-batch.
+    """A micro-batch, as its commit needs it.
 
     Attributes:
-        reports: one for each partition.
+        reports: the report of each partition.
     """
 
     run: StreamRun
@@ -99,7 +99,7 @@ class MicroBatch:
 
     @property
     def transaction(self) -> Transaction:
-        """The mark of the batch in the log: there with its rows, and only with them."""
+        """The mark of the batch, in the log if and only if its rows are."""
         return Transaction(app_id(self.run.query_id), self.batch_id)
 
     @property
@@ -108,10 +108,10 @@ class MicroBatch:
 
 
 def gathered(parts: Sequence[StreamPart | None], batch_id: int) -> MicroBatch:
-    """The parts of all partitions put together.
+    """Put the parts of all partitions together.
 
     Raises:
-        InvalidRequestError: one is missing, or they are not of one batch of one run.
+        InvalidRequestError: a part is missing, or the parts belong to different batches or runs.
     """
     present = [part for part in parts if part is not None]
     kinds = {(part.run, part.batch_id, part.staging) for part in present}

@@ -1,8 +1,8 @@
-"""Planning a micro-batch: the ledger that its tasks write into.
+"""Plan a micro-batch: choose the ledger that its tasks write into.
 
-That is the log's tail if it is open and takes such rows. Otherwise it is a new ledger, on no list,
-made as for a DataFrame write, but that others may go on in it; the commit makes it the tail.
-Nothing here takes anything over: only a commit does.
+The tasks write into the log's tail if the tail is open and takes such rows. Otherwise they write
+into a new ledger on no list, made as for a DataFrame write, except that later writers may continue
+the ledger; the commit makes it the tail. Planning takes no ledger over: only a commit does.
 """
 
 from bkspark.cluster.cluster import Cluster
@@ -18,7 +18,7 @@ from bkspark.protocol.log.record import LogRecord
 
 
 def prepare(request: WriteRequest) -> tuple[BatchTarget, StagingLedger]:
-    """Check the request, and say where the tasks of one micro-batch write.
+    """Check the request, and choose where the tasks of one micro-batch write.
 
     Raises:
         InvalidRequestError: the request contradicts itself, the log or its schema.
@@ -33,10 +33,10 @@ def prepare(request: WriteRequest) -> tuple[BatchTarget, StagingLedger]:
 def staged(
     cluster: Cluster, request: WriteRequest, settings: ResolvedSettings, operation: str
 ) -> tuple[BatchTarget, StagingLedger]:
-    """Where rows go that are to be in the log's tail.
+    """Choose the ledger for rows that go into the log's tail.
 
     Args:
-        operation: what makes the ledger, if there is no tail to go to.
+        operation: the operation noted in a new ledger, if the log has no usable tail.
     """
     if settings.log is not None and settings.log.is_sealed:
         raise LedgerClosedError(
@@ -54,7 +54,7 @@ def staged(
 
 
 def _open_tail(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:
-    """The ledger at the end of the log if it is still open, or will be for the next who writes."""
+    """Return the last ledger of the log if it is open, or will be open for the next writer."""
     if not log.tail:
         return None
     try:

@@ -1,12 +1,12 @@
-"""Comparing a micro-batch that has come again with the rows that were committed under its number.
+"""Compare a repeated micro-batch with the rows that were committed under its number.
 
-Spark's own retry has the same rows, but their order, their partitions and the bytes of their entry
-logs may be others: the rows were shuffled, or the cluster has other cores now. So the rows are
-compared as a multiset. Both are read from the bookies, by the commit process, and only for a batch
-that has come again: nothing is computed or stored for the batches that do not.
+Spark's own retry has the same rows, but maybe in another order, in other partitions and in entry
+logs with other bytes, because the rows were shuffled or the cluster has other cores now. So the
+rows are compared as a multiset. The commit process reads both sides from the bookies, and only for
+a repeated batch; other batches cost nothing.
 
-Where the log does not have the committed rows any more (an overwrite, a truncation, a compaction)
-nothing can be compared. The batch then counts as Spark's own retry, and a warning says so.
+If the log no longer has the committed rows (an overwrite, a truncation, a compaction), they cannot
+be compared. The batch then counts as Spark's own retry, and a warning is logged.
 """
 
 import logging
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 Batches = Iterator[pa.RecordBatch]
 
 _SPAN = 4_096
-"""Entries at a ledger's end among which the batch is looked for first."""
+"""Entries at a ledger's end that are searched first for the batch."""
 
 _DIGEST_BYTES = 16
 _DIGEST_MASK = (1 << 8 * _DIGEST_BYTES) - 1
@@ -45,17 +45,17 @@ _DIGEST_MASK = (1 << 8 * _DIGEST_BYTES) - 1
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The ledger at the log's end, and how many entries of it are committed."""
+    """The ledger at the log's end, and its number of committed entries."""
 
     ledger: LedgerMetadata
     entry_count: int
 
 
 def require_same_rows(cluster: Cluster, request: WriteRequest, batch: Staged, tail: Tail) -> None:
-    """Check that ``batch``, the last committed one of its query, has the rows that it had then.
+    """Check that ``batch``, the last committed batch of its query, has the same rows as before.
 
     Raises:
-        InvalidRequestError: it has others ("batch_order", rule 2).
+        InvalidRequestError: the rows differ ("batch_order", rule 2).
         CorruptDataError, BookieUnavailableError, NotEnoughBookiesError: rows cannot be read now.
     """
     done, run, name = batch.transaction, batch.run, request.log_name
@@ -81,7 +81,7 @@ def require_same_rows(cluster: Cluster, request: WriteRequest, batch: Staged, ta
 def _find_committed(
     cluster: Cluster, request: WriteRequest, done: Transaction, tail: Tail
 ) -> tuple[LedgerMetadata, AddRecord] | None:
-    """The record that committed the batch, with its ledger; None if the log has it no more."""
+    """Return the record that committed the batch, with its ledger; None if the log dropped it."""
     password = request.password
     with OpenBookies(cluster) as bookies:
         record = _find_record(bookies, tail.ledger, done, tail.entry_count, password)
@@ -102,10 +102,10 @@ def _find_record(
     end: int,
     password: Password,
 ) -> AddRecord | None:
-    """The add record of ``ledger`` that committed ``done``, among its entries below ``end``.
+    """Return the record of ``ledger`` that committed ``done``, among the entries below ``end``.
 
-    Records say the last transaction of each application up to them, so it is the first that says
-    ``done``. It is searched for from the ledger's end backwards.
+    Each record has the last transaction of each application so far, so the first record with
+    ``done`` committed it. The search goes backwards from the ledger's end.
     """
     first, span = ledger.first_available, _SPAN
     while first < end:
@@ -119,7 +119,7 @@ def _find_record(
         if len(ours) < len(records) or ours[0].first_entry_id == 0:
             return ours[0]
         if begin == first:
-            return None  # those before it are truncated, and it may be among them
+            return None  # earlier records are truncated, perhaps also the right one
         span *= 16
     return None
 
@@ -131,7 +131,7 @@ def _difference(
     ledger: LedgerMetadata,
     record: AddRecord,
 ) -> str:
-    """How the rows of ``batch`` differ from those of ``record``; empty if they do not."""
+    """Describe how the rows of ``batch`` differ from those of ``record``; empty if they agree."""
     count = sum(report.row_count for report in batch.reports)
     if count != record.entry_count:
         return f"{record.entry_count} then, {count} now"
@@ -155,16 +155,16 @@ def _difference(
 
 
 def are_same(one: Callable[[], Batches], other: Callable[[], Batches]) -> bool:
-    """Whether both give the same rows in any order; their schemas agree.
+    """Whether both sides give the same rows in any order; their schemas agree.
 
-    Rows in the same order are compared as they are, which is fast. Others are compared by a sum of
-    digests, one for each row.
+    Rows in the same order are compared directly, which is fast. Otherwise the sums of the rows'
+    digests are compared.
     """
     return _are_aligned(one(), other()) or _sum_of_digests(one()) == _sum_of_digests(other())
 
 
 def _are_aligned(one: Batches, other: Batches) -> bool:
-    """Whether ``one`` and ``other``, of as many rows, agree row by row."""
+    """Whether ``one`` and ``other``, with equally many rows, agree row by row."""
     ahead: pa.RecordBatch | None = None
     for batch in one:
         while batch.num_rows:
@@ -180,7 +180,7 @@ def _are_aligned(one: Batches, other: Batches) -> bool:
 
 
 def _sum_of_digests(batches: Batches) -> int:
-    """A number that depends on the rows, and not on their order."""
+    """Return a number that depends on the rows, but not on their order."""
     total = 0
     for batch in filter(len, batches):
         columns = [_values(column) for column in batch.columns]
@@ -191,9 +191,9 @@ def _sum_of_digests(batches: Batches) -> int:
 
 
 def _values(array: pa.Array) -> list[object]:
-    """A value for each slot of ``array``, whose ``repr`` is that of equal values only.
+    """Return for each slot of ``array`` a value; ``repr`` differs for different values.
 
-    Times and texts are taken as numbers and bytes: Python's own types do not have them all.
+    Times and texts are taken as numbers and bytes: Python's own types cannot represent all of them.
     """
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
@@ -219,7 +219,7 @@ def _plain(array: pa.Array) -> pa.Array:
 
 
 def _lists(array: pa.Array) -> Iterator[object]:
-    """The items of each list, or the pairs of each map."""
+    """Yield the items of each list, or the pairs of each map."""
     offsets = array.offsets.to_pylist()
     begin, end = offsets[0], offsets[-1]
     if pa.types.is_map(array.type):

@@ -1,11 +1,11 @@
-"""Copying the rows of a micro-batch into another ledger.
+"""Copy the rows of a micro-batch into another ledger.
 
-Between planning and commit a log's tail may change: a batch append closed it, or the process that
-wrote to it has ended. Records never name another ledger's entry logs, and the digests of an entry
-log bind its ledger, so its rows are decoded, with every check, and written anew.
+Between planning and commit a log's tail may change: a batch append closed the tail, or the writing
+process has ended. Records never name another ledger's entry logs, and the digests of an entry log
+include the ledger. So the rows are decoded, with every check, and written again.
 
 One of the two ledgers may have been made on fewer bookies than the log wants, and so have other
-stripes. Then the rows are put in order, and striped anew.
+stripes. Then the rows are put in order and striped again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,11 +26,11 @@ from bkspark.protocol.log.batch import AttemptReport, WrittenLog
 def rewrite_into(
     report: AttemptReport, staging: StagingLedger, target: BatchTarget
 ) -> AttemptReport:
-    """The rows of ``report`` written once more, into the ledger of ``target``.
+    """Write the rows of ``report`` again, into the ledger of ``target``.
 
     Raises:
-        InvalidRequestError: that ledger is of a log with other quorum sizes.
-        NotEnoughBookiesError: no bookie gives a good copy of an entry log, or too few take one.
+        InvalidRequestError: the log of ``target`` has other quorum sizes.
+        NotEnoughBookiesError: no bookie gives a good copy of an entry log, or too few accept one.
     """
     if target.wanted != staging.wanted:
         raise InvalidRequestError(
@@ -50,10 +50,10 @@ def rewrite_into(
 
 
 def in_order(stripes: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    """The rows of an attempt in order, made of the blocks of its stripes.
+    """Yield the rows of an attempt in order, from the blocks of its stripes.
 
-    Row ``k`` of stripe ``s`` is row ``s + k * len(stripes)``, so no stripe has two rows more than
-    another.
+    Row ``k`` of stripe ``s`` is row ``s + k * len(stripes)``, so the stripes' lengths differ by at
+    most one row.
     """
     waiting: list[pa.Table | None] = [None] * len(stripes)
     is_over = False
@@ -66,7 +66,7 @@ def in_order(stripes: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordB
         counts = [table.num_rows for table in tables]
         count = min(counts, default=0)
         is_over = count == 0
-        if is_over:  # the last round is one of fewer stripes than there are
+        if is_over:  # the last round has rows of some stripes only
             tables = [table for table in tables if table.num_rows]
             count = 1 if tables else 0
         if count:
@@ -80,10 +80,10 @@ def in_order(stripes: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordB
 def blocks_of(
     log: WrittenLog, staging: StagingLedger, password: Password
 ) -> Iterator[pa.RecordBatch]:
-    """The checked blocks of ``log``, which lies in ``staging``, in order.
+    """Yield the checked blocks of ``log``, a file of ``staging``, in order.
 
     Raises:
-        NotEnoughBookiesError: no bookie gives a good copy of it.
+        NotEnoughBookiesError: no bookie gives a good copy of the file.
     """
     schema = arrow_schema.decode(staging.schema)
     reader = EntryLogReader(

@@ -1,9 +1,9 @@
 """A log's tail, held open by the commits of one run of one streaming query, or by one append.
 
-Whoever makes one has fenced and recovered what was the tail before, and goes on in it in its next
-term, or has closed it. So what the log's record says then, with what the recovery has found, is all
-that was ever committed: a batch that is not in it is not in the log. From then on nobody else
-commits without fencing this writer first, so its own memory is as good.
+A new tail writer fences and recovers the previous tail, then continues it in the next term or
+closes it. The log's record and the result of the recovery then contain all committed batches: any
+other batch is not in the log. No other client commits without fencing this writer first, so its
+own memory stays complete.
 """
 
 import logging
@@ -50,11 +50,11 @@ from bkspark.protocol.log.transactions import remembering, version_before
 logger = logging.getLogger(__name__)
 
 _Begun = tuple[RecordWriter, Mapping[str, int]]
-"""Who writes, and the last transactions that were committed before, by application."""
+"""The writer, and the last transaction of each application that was committed before."""
 
 
 SINK_POLICY = RollPolicy(max_bytes=2**30, max_records=1_000, max_seconds=3_600.0)
-"""Also by age, so that retention, which goes by whole ledgers, finds some."""
+"""Rolls also by age, because retention deletes whole ledgers only."""
 
 
 class TailWriter:
@@ -90,9 +90,9 @@ class TailWriter:
             self._cleanup = cleanup.pop_all()
 
     def _begun(self, batch: Staged, *, adopts: bool) -> _Begun:
-        """The tail in its next term, where there is one for such rows.
+        """Continue the tail in its next term if it takes the rows, else open a new tail.
 
-        A ledger that was made for the batch comes first: its rows are there already.
+        The batch's own ledger is preferred, because its rows are there already.
         """
         adopted = adopts and _is_untouched(self._cluster, self._request.log_name, batch.staging)
         found = None if adopted else self._continued(batch)
@@ -114,7 +114,7 @@ class TailWriter:
         return writer, remembering(tail.log.value.transactions, tail.standing.transactions)
 
     def _opened(self, batch: Staged, *, is_adopted: bool) -> _Begun:
-        """A new tail, behind one that was taken over from whoever wrote to it."""
+        """Open a new tail; the previous tail is fenced, recovered and closed."""
         request, staging = self._request, batch.staging
         opened = open_tail(
             self._cluster,
@@ -128,7 +128,7 @@ class TailWriter:
         )
         self._rolled = opened.log.value
         term, token = opened.ledger.value.term, opened.ledger.value.token
-        if is_adopted:  # it may be somebody else's by now
+        if is_adopted:  # another client may have taken it over
             term, token = FIRST_TERM, staging.private_token
         writer = self._record_writer(opened, term, token, must_begin=is_adopted)
         return writer, remembering(opened.log.value.transactions, opened.standing.transactions)
@@ -136,10 +136,10 @@ class TailWriter:
     def _with_journals(
         self, tail: OpenTail, token: str, ensemble: list[BookieAddress], digester: Digester
     ) -> OpenTail:
-        """``tail``, an adopted one, with its members' journals begun: one that is lost is missed.
+        """Begin the journals of ``tail``, an adopted ledger, to make a later loss visible.
 
-        It needs all members. Where one does not answer, the others' journals are written to all the
-        same, and the tail goes without what shows a loss.
+        The ledger's record notes the journals only if all members have begun them. If a member does
+        not answer, the journals of the others are used anyway, but a lost journal stays unnoticed.
         """
         ledger, seen = tail.ledger.value, tail.ledger
         after = _headed(token)(ledger)
@@ -172,13 +172,15 @@ class TailWriter:
         )
 
     def commit(self, batch: Staged) -> bool:
-        """Put the rows of ``batch`` into the log; False if they are there already.
+        """Put the rows of ``batch`` into the log; False if the log has them already.
 
         Raises:
-            LedgerFencedError: somebody has taken the tail over; whether the batch is in the log
-                shows when it is taken over in turn.
-            NotEnoughBookiesError: the same holds, and bookies are missing.
-            InvalidRequestError: Spark would not give this batch: the query's checkpoint went back.
+            LedgerFencedError: another client has taken the tail over; the next takeover shows
+                whether the log has the batch.
+            NotEnoughBookiesError: bookies are missing; the next takeover shows whether the log has
+                the batch.
+            InvalidRequestError: Spark would not send this batch: the query's checkpoint was set
+                back.
         """
         has_moved = batch.staging.ledger_id != self._writer.metadata.ledger_id
         done = batch.transaction
@@ -197,7 +199,7 @@ class TailWriter:
             self._writer.confirm()
         if has_moved:
             drop_private(self._cluster, self._request, batch.staging)
-        if self._rolled is not None:  # once, and behind the ack: it may take a while
+        if self._rolled is not None:  # once, and after the ack, because it may take a while
             retain_after_roll(self._cluster, self._rolled)
             self._rolled = None
         return is_new
@@ -205,7 +207,7 @@ class TailWriter:
     def _rewritten(
         self, report: AttemptReport, staging: StagingLedger, target: BatchTarget
     ) -> AttemptReport:
-        """As ``rewrite_into``; where its rows are gone, the error says if they were collected."""
+        """Call ``rewrite_into``; if the rows are gone, say whether they were collected."""
         try:
             return rewrite_into(report, staging, target)
         except NotEnoughBookiesError:
@@ -214,19 +216,19 @@ class TailWriter:
             raise
 
     def _require_retry(self, batch: Staged) -> None:
-        """Check that a micro-batch which is not new is the last one again, with the same rows.
+        """Check that a micro-batch that is not new repeats the last batch, with the same rows.
 
-        An append with a transaction that is not new is done, whatever its rows are.
+        An append with an old transaction is done, whatever its rows are.
 
         Raises:
-            InvalidRequestError: it is not ("batch_order").
+            InvalidRequestError: the batch is another one ("batch_order").
         """
         done, run, request = batch.transaction, batch.run, self._request
         if done is None or run is None or not any(one.row_count for one in batch.reports):
             return
         is_last = is_repeated(run.query_id, done.version, self._last_version, request.log_name)
         if is_last and request.compares_repeats:
-            # Late, because only a batch that comes again is read.
+            # Imported here, because only repeated batches are read.
             from bkspark.log.streams.repeated_batch import Tail, require_same_rows
 
             tail = Tail(self._writer.metadata, self._writer.last_add_confirmed + 1)
@@ -234,23 +236,23 @@ class TailWriter:
 
     @property
     def has_acked(self) -> bool:
-        """Whether a batch was acknowledged: what fails behind that changes nothing."""
+        """Whether a batch was acknowledged; later errors do not change the outcome."""
         return self._writer.last_add_confirmed >= self._first_entry_id
 
     @property
     def undecided(self) -> Undecided | None:
-        """What was sent and has no ack; None if there is nothing."""
+        """The entries that were sent and have no ack; None if there are none."""
         return self._writer.undecided
 
     @property
     def failures(self) -> dict[str, str]:
-        """Every bookie that failed, with the reason."""
+        """All bookies that failed, each with the reason."""
         return self._writer.failures
 
     def why_full(self, policy: RollPolicy) -> str:
-        """Why the next batch should go to a new ledger, in one line; empty if it need not.
+        """Return why the next batch should go to a new ledger, in one line; empty if it should not.
 
-        Of an unbounded log: to a new fragment, which the next writer begins.
+        For an unbounded log: to a new fragment, which the next writer begins.
         """
         writer = self._writer
         length = writer.length_bytes - self._first_byte
@@ -258,10 +260,10 @@ class TailWriter:
         return filling.why_full()
 
     def close_ledger(self, reason: str) -> None:
-        """Close the ledger behind the last committed batch, for ``reason``; not an unbounded log's.
+        """Close the ledger after the last committed batch, for ``reason``; not in an unbounded log.
 
         Raises:
-            LedgerFencedError, LedgerClosedError: somebody else has taken it over.
+            LedgerFencedError, LedgerClosedError: another client has taken the ledger over.
         """
         name, ledger_id = self._request.log_name, self._writer.metadata.ledger_id
         if self._goes_on:
@@ -274,21 +276,21 @@ class TailWriter:
         )
 
     def close(self) -> None:
-        """Let go of files and connections; the ledger stays as it is."""
+        """Close files and connections; the ledger stays as it is."""
         self._cleanup.close()
 
     def _target(self) -> BatchTarget:
-        """This ledger as a place for tasks to write to."""
+        """Return this ledger as a target for tasks."""
         ledger = self._writer.metadata
         ensemble = _located(self._cluster, ledger)
         return target_of(self._request, ledger, ensemble, spares_of(self._cluster, ensemble))
 
 
 def _headed(token: str) -> Callable[[LedgerMetadata | None], LedgerMetadata]:
-    """The change that says that the members of the batch's own ledger have begun its journals.
+    """Make the change of the record after the members of the batch's ledger began its journals.
 
-    A recovery may have closed that ledger in between. Then the ledger was taken over, and the
-    caller opens the tail again. "Closed" would mean that the log is sealed.
+    A recovery may have closed the ledger in between. Then the ledger was taken over, and the caller
+    opens the tail again. ``LedgerClosedError`` would mean that the log is sealed.
     """
 
     def headed(ledger: LedgerMetadata | None) -> LedgerMetadata:
@@ -305,7 +307,7 @@ def _headed(token: str) -> Callable[[LedgerMetadata | None], LedgerMetadata]:
 
 
 def drop_private(cluster: Cluster, request: WriteRequest, staging: StagingLedger) -> None:
-    """See to it that a batch's private ledger never joins the log, unless it is on its list."""
+    """Bar a batch's private ledger from the log, unless the ledger is on the log's list."""
     if staging.is_private:
         exclude(cluster, request.log_name, staging.ledger_id, staging.quorum)
 
@@ -320,7 +322,7 @@ def _located(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress]:
 
 
 def _create_log(cluster: Cluster, request: WriteRequest, batch: Staged) -> None:
-    """Make an empty log if there is none, unless the query has lost rows with the last one."""
+    """Create the log if missing; raises if the query had rows in a deleted log of this name."""
     name, staging = request.log_name, batch.staging
     seen = cluster.logs.get(name)
     if seen is None or seen.value.is_tombstone:
@@ -336,7 +338,7 @@ def _create_log(cluster: Cluster, request: WriteRequest, batch: Staged) -> None:
 
 
 def _is_untouched(cluster: Cluster, log_name: str, staging: StagingLedger) -> bool:
-    """Whether the batch's ledger is as its planning made it, so that it may become the tail."""
+    """Whether the batch's own ledger is unchanged since planning, and may become the tail."""
     if not staging.is_private:
         return False
     log = cluster.log(log_name).value
