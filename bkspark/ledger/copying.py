@@ -27,8 +27,7 @@ def new_journal(root: BookieRoot, ledger_id: int, term: int, token: str) -> Jour
     """Create a journal for this attempt alone.
 
     Spark may run an instruction twice, in sequence or at once. The second attempt takes its own
-    journal
-    name (R3). The copies are the same, and each attempt answers for its own writes.
+    journal name (R3). The copies are the same, and each attempt answers for its own writes.
     """
     try:
         return root.open_journal(layout.journal(ledger_id, term, token))

@@ -22,10 +22,8 @@ def delete_log(cluster: Cluster, name: str) -> list[int]:
     """Delete the log and all its ledgers.
 
     First the metadata fences the writer; then the log's record becomes a tombstone at once. After
-    an
-    interruption, a second run deletes the remaining ledgers. So does a truncation of a new log with
-    the
-    same name.
+    an interruption, a second run deletes the remaining ledgers. So does a truncation of a new log
+    with the same name.
 
     Returns:
         The ids of the deleted ledgers.

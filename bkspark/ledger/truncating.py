@@ -22,8 +22,7 @@ def truncate_ledger(
     """Truncate fragments that end before ``before_entry``.
 
     The ledger may still begin before ``before_entry``: only whole fragments go, and the last
-    fragment
-    with entries stays. Without a fragment to drop, no record is stored.
+    fragment with entries stays. Without a fragment to drop, no record is stored.
 
     Args:
         seen: the ledger, if it was read just now.

@@ -1,7 +1,7 @@
-"""A ledger from Python.
+"""Handles: a ledger from Python.
 
-To write: write_handle -> writer -> lanes -> lane (entries); adv_handle in front of it for ids
-of one's own choice. What waits to be sent is in grouping; what an append returns is a promise.
-To read: read_handle -> entry_reader -> ``fan_out`` (who is asked, how long) and ``journals`` (what
-a bookie has).
+To write: write_handle -> writer -> lanes -> lane (entries); adv_handle, with entry ids chosen by
+the user, feeds write_handle. ``grouping`` holds submissions before they are sent; an append returns
+a ``promise``. To read: read_handle -> entry_reader -> ``fan_out`` (which bookies, how long) and
+``journals`` (the records on a bookie).
 """

@@ -1,7 +1,8 @@
 """The advanced write handle: its user chooses entry ids, and may add entries in any order.
 
-An entry waits here until all entries before it were added. Then an ordinary write handle adds it,
-and acknowledges in order. If an id is never added, all later entries wait, and no bookie has them.
+An entry waits here until all entries before it were added. Then an ordinary write handle adds the
+entry, and acknowledges in order. If an id is never added, all later entries wait, and no bookie has
+them.
 """
 
 import threading
@@ -39,16 +40,16 @@ class _Limits:
 class AdvWriteHandle(ClosedAtEnd):
     """Adds entries with chosen ids to one ledger; made by ``BookKeeper.create_ledger_adv``.
 
-    Give each id from 0 on once, in any order and from any thread. A ``with`` block ends as that of
-    a ``WriteHandle`` does. With deferred sync an id is returned when it and all before it were
+    Give each id from 0 on once, in any order and from any thread. A ``with`` block ends like a
+    ``WriteHandle``'s. With deferred sync, ``append`` returns an id once all ids up to it were
     added.
 
     Args:
         inner: the writer of a ledger without entries.
-        waiting_bytes_max: while entries of this many bytes wait for missing ones, an append that
-            would wait too blocks.
-        gap_timeout_seconds: after this time a blocked append is refused.
-        wait_seconds_max: how long ``append`` waits, besides, for an acknowledgement.
+        waiting_bytes_max: once waiting entries have so many bytes, a further append that would have
+            to wait blocks.
+        gap_timeout_seconds: time limit of a blocked append, which is then refused.
+        wait_seconds_max: additional time limit of ``append`` for the acknowledgement.
     """
 
     def __init__(
@@ -72,26 +73,26 @@ class AdvWriteHandle(ClosedAtEnd):
 
     @property
     def last_add_confirmed(self) -> int:
-        """The id of the last acknowledged entry; -1 if there is none."""
+        """The id of the last acknowledged entry; -1 without entries."""
         return self._inner.last_add_confirmed
 
     @property
     def last_add_pushed(self) -> int:
-        """The last entry that waits for no other; -1 if there is none."""
+        """The last entry whose predecessors were all added; -1 without entries."""
         return self._inner.last_add_pushed
 
     @property
     def metadata(self) -> LedgerMetadata:
-        """The ledger's metadata as this writer knows it."""
+        """The ledger's metadata known to this writer."""
         return self._inner.metadata
 
     @property
     def faults(self) -> dict[str, str]:
-        """Bookies that this writer stopped using, each with the reason in one line."""
+        """Bookies no longer used by this writer, each with the reason in one line."""
         return self._inner.faults
 
     def append(self, entry_id: int, value: bytes) -> int:
-        """Add entry ``entry_id``, and return when it and all entries before it are acknowledged.
+        """Add entry ``entry_id``; return when all entries up to it are acknowledged.
 
         Raises:
             OutcomeUnknownError: the entry was not acknowledged in time. It may be later.
@@ -117,9 +118,9 @@ class AdvWriteHandle(ClosedAtEnd):
 
         Raises:
             InvalidRequestError: the id is no whole number from 0 on, was added before, or has
-                waited too long for a missing one. Nothing was added.
+                waited too long for a missing id. The entry was not added.
             LedgerClosedError: the handle is closed.
-            BookKeeperError: what ended the writer.
+            BookKeeperError: the error that ended the writer.
         """
         self.require_own_process()
         if not isinstance(value, bytes):
@@ -137,7 +138,7 @@ class AdvWriteHandle(ClosedAtEnd):
         return future
 
     def force(self) -> None:
-        """Return when all entries that wait for no other are acknowledged."""
+        """Return when all entries without a missing predecessor are acknowledged."""
         self._inner.force()
 
     def close(self) -> None:
@@ -155,7 +156,7 @@ class AdvWriteHandle(ClosedAtEnd):
         self._inner.release()
 
     def _admit(self, entry_id: int, byte_count: int) -> None:
-        """Wait until the entry may be kept, and refuse one that may not; called with the lock."""
+        """Wait for room for the entry, or refuse the entry; needs the lock."""
 
         def may_stay() -> bool:
             is_next = entry_id == self._next
@@ -181,9 +182,10 @@ class AdvWriteHandle(ClosedAtEnd):
         return self._end is not None or entry_id < self._next or entry_id in self._waiting
 
     def _hand_over(self) -> None:
-        """Give the writer what waits for nothing any more, by one thread at a time and in order.
+        """Give the writer all entries without a missing predecessor, in order, from one thread at a
+        time.
 
-        Without the lock, since the writer may make it wait, and calls back.
+        Runs without the lock, since the writer may block, and calls back.
         """
         with self._changed:
             if self._is_handing_over:
@@ -215,7 +217,7 @@ class AdvWriteHandle(ClosedAtEnd):
             self._changed.wait_for(lambda: not self._is_handing_over, self._limits.gap_seconds)
 
     def _fail(self, error: BookKeeperError) -> None:
-        """Take no more entries, and give up those that wait for a missing one."""
+        """Refuse further entries, and fail those after a missing entry."""
         with self._changed:
             self._end = self._end or error
             missing = self._next

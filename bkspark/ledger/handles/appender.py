@@ -1,4 +1,4 @@
-"""What every writer does on a bookie: it appends a record, and then sees whether that counts (R6).
+"""Appends a record on a bookie, and checks that it counts (R6); every writer does so.
 
 A handle does so from a lane to each bookie, a batch on all bookies at once.
 """
@@ -14,17 +14,17 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.record import AddRecord
 
 QUICK_SECONDS = 0.0001
-"""A bookie that stores a record in so long leaves less to be waited for than to be computed."""
+"""Storing a record faster than this leaves less time to wait than to compute."""
 
 
 class Appender:
     """Appends to one writer's journal on one bookie; for one thread at a time.
 
     Args:
-        ledger: as it is open for him.
-        journal: his own there, as it was begun when the bookie was enlisted. One that is not there
-            is not made: it would hide that it was lost.
-        courtesy: of the appenders of one writer to several bookies.
+        ledger: as open for the writer.
+        journal: the writer's own, begun when the bookie was enlisted. A missing journal is not made
+            again, because that would hide its loss.
+        courtesy: shared by the appenders of one writer to several bookies.
     """
 
     def __init__(
@@ -41,26 +41,27 @@ class Appender:
         self._is_quick = False
 
     def turn(self) -> AbstractContextManager[object]:
-        """To append a record and to do what follows from it, one bookie behind the other.
+        """Return the turn for appending a record and its consequences, one bookie at a time.
 
-        Only if this one is quick: while one is waited for, the next can be asked.
+        Only quick bookies take turns: during a slow append, the next bookie can be asked.
         """
         return self._courtesy() if self._is_quick else nullcontext()
 
     @property
     def end(self) -> int:
-        """Where the next record comes, in bytes."""
+        """Where the next record begins, in bytes."""
         return 0 if self._journal is None else self._journal.end
 
     def append(self, record: AddRecord, frame: Sequence[Buffer]) -> None:
-        """Return once ``record`` is durable there and counts; a confirmation only has to be there.
+        """Return once ``record`` is durable on the bookie and counts; a confirmation only has to be
+        stored.
 
         Args:
-            frame: what the bookie stores of it, at ``end``.
+            frame: the bytes to store, at ``end``.
 
         Raises:
             LedgerFencedError: another client has fenced the bookie.
-            BookieUnavailableError: it does not have the record, or does not show it.
+            BookieUnavailableError: the bookie does not have the record, or does not show it.
         """
         mine = self._ledger
         if self._journal is None:
@@ -81,11 +82,11 @@ class Appender:
             )
 
     def let_go(self) -> Journal | None:
-        """The journal, for whoever goes on with it; nothing is appended here any more."""
+        """Return the journal to its next user; no more is appended here."""
         journal, self._journal = self._journal, None
         return journal
 
     def close(self) -> None:
-        """Let go of the journal."""
+        """Release the journal."""
         if self._journal is not None:
             self._journal.close()

@@ -1,4 +1,6 @@
-"""What a writer was given and has not acknowledged: how much it may be, and who waits for it."""
+"""Holds a writer's unacknowledged submissions, bounds their size, and lets callers wait for
+room.
+"""
 
 import threading
 from collections.abc import Iterable
@@ -11,23 +13,21 @@ from bkspark.ledger.handles.grouping import Gathered, Group, Submitted
 from bkspark.ledger.handles.promise import Promise
 
 OUTSTANDING_BYTES_MAX = 64 * 2**20
-"""Back-pressure: callers wait while more than this is not acknowledged."""
+"""Back-pressure: callers wait while more bytes than this are unacknowledged."""
 
 QUICKLY_TOLD_MAX = 16
 
 
 class Backlog:
-    """All that was submitted to one writer and is not acknowledged.
-
-    Whoever changes it holds the writer's lock.
+    """All submissions to one writer without an acknowledgement. Changes need the writer's lock.
 
     Attributes:
-        gathered: what is in no record yet.
-        groups: records on their way, in entry order, by their first entry.
-        kept: records that are acknowledged and may have to be sent to yet another bookie.
-        last_taken: the id that the last of all entries gets, if nothing goes wrong.
-        last_promise: of it; None if it is kept.
-        has_ended: whether nothing is taken any more.
+        gathered: submissions not in a record yet.
+        groups: records in flight, in entry order, by their first entry.
+        kept: acknowledged records that a further bookie may still need.
+        last_taken: the id of the last entry submitted, if nothing fails.
+        last_promise: of that entry; None once the promise is settled.
+        has_ended: whether submissions are refused.
         renewals: how often a time limit began anew.
     """
 
@@ -46,18 +46,18 @@ class Backlog:
 
     @property
     def is_full(self) -> bool:
-        """Whether who submits has to wait first."""
+        """Whether a caller must wait before it submits."""
         return self._outstanding >= OUTSTANDING_BYTES_MAX and not self.has_ended
 
     @property
     def entry_count(self) -> int:
-        """How many entries are not acknowledged; who asks need not hold the lock."""
+        """Number of unacknowledged entries; needs no lock."""
         sent = sum(group.entry_count for group in list(self.groups.values()))
         return sent + sum(submitted.row_count for submitted in list(self.gathered))
 
     @property
     def is_quickly_told(self) -> bool:
-        """Whether few wait for what is on its way, and none by a callback."""
+        """Whether few callers wait for the records in flight, and none with a callback."""
         count = sum(len(group.submitted) for group in self.groups.values())
         return count <= QUICKLY_TOLD_MAX and not any(
             submitted.promise.has_callbacks
@@ -66,17 +66,18 @@ class Backlog:
         )
 
     def begin_anew(self) -> None:
-        """What is on its way has its time once more."""
+        """Give all records in flight their full time again."""
         self.renewals += 1
         now = environment.monotonic()
         for group in self.groups.values():
             group.deadline = now + group.seconds
 
     def wait_for_room(self, seconds: float) -> None:
-        """Wait while it is full, so long at most, and anew as long as bookies get on.
+        """Wait up to ``seconds`` while the backlog is full; the time begins anew with progress of
+        bookies.
 
         Raises:
-            NotEnoughBookiesError: it still is.
+            NotEnoughBookiesError: the backlog is still full.
         """
         with self._room:
             before = None
@@ -90,7 +91,7 @@ class Backlog:
         )
 
     def add(self, submitted: Submitted) -> int:
-        """Take rows; returns the id that the last of them gets, if nothing goes wrong."""
+        """Take rows; return the id of their last entry, if nothing fails."""
         self._outstanding += submitted.byte_count
         self.last_taken += submitted.row_count
         self.last_promise = submitted.promise
@@ -98,7 +99,7 @@ class Backlog:
         return self.last_taken
 
     def record(self, first_entry_id: int) -> EncodedRecord:
-        """The record that begins there."""
+        """Return the record that begins at ``first_entry_id``."""
         if first_entry_id in self.kept:
             return self.kept[first_entry_id]
         record = self.groups[first_entry_id].record
@@ -106,10 +107,10 @@ class Backlog:
         return record
 
     def done(self, first_entry_ids: Iterable[int], *, is_kept: bool) -> list[Group]:
-        """Take out groups that are acknowledged.
+        """Remove and return acknowledged groups.
 
         Args:
-            is_kept: whether their records are, until ``forget``.
+            is_kept: whether to keep their records until ``forget``.
         """
         firsts = list(first_entry_ids)
         if is_kept:
@@ -123,17 +124,17 @@ class Backlog:
         return groups
 
     def forget(self, first_entry_ids: Iterable[int]) -> None:
-        """Keep records no more that are fully replicated."""
+        """Drop kept records, which are now fully replicated."""
         for first in first_entry_ids:
             del self.kept[first]
 
     def told(self, promise: Promise) -> None:
-        """It is kept; its callbacks may hold the handle."""
+        """Drop a settled promise, because its callbacks may hold the handle."""
         if self.last_promise is promise:
             self.last_promise = None
 
     def end(self) -> None:
-        """Take nothing any more; nobody waits for room then."""
+        """Refuse further submissions; waiting callers return."""
         with self._room:
             self.has_ended = True
             self._room.notify_all()

@@ -1,4 +1,4 @@
-"""Until when what a writer waits for must have happened."""
+"""Time limits of a writer: when an awaited answer counts as missing."""
 
 import math
 from collections.abc import Callable, Hashable
@@ -17,11 +17,11 @@ from bkspark.protocol.writer.writing import LedgerWriter
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A moment in monotonic seconds, and what has happened if nothing else has by then.
+    """A moment in monotonic seconds, and the event that happens then unless the wait ends before.
 
     Attributes:
-        what: is waited for; two that are equal are the same wait.
-        event: what has happened; None if what is waited for gets on.
+        what: the awaited answer; equal values mean the same wait.
+        event: returns the event; None if progress was made meanwhile.
     """
 
     at: float
@@ -30,10 +30,11 @@ class Due:
 
 
 class Deadlines:
-    """The times of one writer.
+    """The time limits of one writer.
 
     Attributes:
-        wakes_at: when its watch looks at the time next; never, while it does something else.
+        wakes_at: when the writer's task looks at the time next; minus infinity while the task
+            works, because it looks afterwards.
     """
 
     def __init__(
@@ -48,25 +49,25 @@ class Deadlines:
         self._acknowledged_at = 0.0
         limits = (settings.add_entry_timeout_seconds, settings.add_entry_quorum_timeout_seconds)
         idle = settings.explicit_lac_ms / 1000 if settings.explicit_lac_ms else math.inf
-        self._least_seconds = min(idle, *limits) / 2  # at half time disks are looked at
+        self._least_seconds = min(idle, *limits) / 2  # disks are looked at halfway
 
     def acknowledged(self) -> None:
-        """An acknowledgement came just now."""
+        """Note that an acknowledgement came just now."""
         self._acknowledged_at = environment.monotonic()
 
     def seconds_to_acknowledge(self, length_bytes: int) -> float:
-        """How long a group may take behind which the ledger has ``length_bytes``."""
+        """Return the time limit of a group after which the ledger has ``length_bytes``."""
         extra = seconds_for(length_bytes - self._machine.pending.length_bytes)
         return self._settings.add_entry_quorum_timeout_seconds + extra
 
     def fall_asleep(self) -> Due | None:
-        """What the writer's own task waits for from now on."""
+        """Return the next deadline, for which the writer's own task now sleeps."""
         due = self.next()
         self.wakes_at = self._sleeps_until = math.inf if due is None else due.at
         return due
 
     def seconds_to_sleep(self) -> float | None:
-        """How long, if nothing else happens; None for ever."""
+        """Return how long to sleep unless woken; None for ever."""
         if self._sleeps_until == math.inf:
             return None
         now = environment.monotonic()
@@ -74,9 +75,9 @@ class Deadlines:
         return self._sleeps_until - now
 
     def event(self, due: Due) -> Event | None:
-        """What has happened if ``due`` is over; None if what is waited for gets on.
+        """Return the event of ``due``, which is over; None if progress was made.
 
-        If the process was stopped, no bookie had a chance to answer: all time begins anew.
+        If the process was stopped, bookies had no chance to answer: all limits begin anew.
         """
         if not overslept(self._sleeps_until):
             return due.event()
@@ -86,11 +87,11 @@ class Deadlines:
 
     @property
     def is_watched_soon(self) -> bool:
-        """Whether the time is looked at before anything that begins now is due."""
+        """Whether the writer's task looks at the time before any limit that begins now."""
         return self.wakes_at <= environment.monotonic() + self._least_seconds
 
     def next(self) -> Due | None:
-        """What is due first."""
+        """Return the earliest deadline."""
         if self._machine.has_ended:
             return None
         due, lane = self._of_entries(), self._lanes.slowest()
@@ -129,7 +130,7 @@ class Deadlines:
         return Due(lane.since + seconds, ("bookie", who), too_slow)
 
     def _timed_out(self, late: TimedOut) -> Event | None:
-        """The event, unless a bookie that owes the entry is slow and not dead."""
+        """Return the event, unless a bookie that owes the entry makes progress."""
         period = self._settings.add_entry_quorum_timeout_seconds
         if self._lanes.has_moved(late.first_entry_id, environment.monotonic() - period):
             self._backlog.begin_anew()

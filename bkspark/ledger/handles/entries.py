@@ -1,4 +1,4 @@
-"""Rows on their way into a journal and out of it: Arrow messages by stripe."""
+"""Encodes rows for a journal and decodes them: Arrow messages by stripe."""
 
 from collections.abc import Mapping, Sized
 
@@ -13,14 +13,14 @@ from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import InlinePart
 
 VALUE_SCHEMA = arrow_schema.BYTES_SCHEMA
-"""What a ledger of bytes holds."""
+"""Schema of a ledger of bytes."""
 
 
 def count_of(entries: object) -> int:
-    """How many there are.
+    """Return the number of ``entries``.
 
     Raises:
-        InvalidRequestError: that cannot be known before they are taken.
+        InvalidRequestError: the entries have no length.
     """
     if isinstance(entries, Sized):
         return len(entries)
@@ -39,15 +39,16 @@ def encode_parts(
     quorum: Quorum,
     is_of_any_type: bool = True,
 ) -> tuple[tuple[InlinePart, ...], dict[int, Buffer]]:
-    """``rows`` as entries from ``first_entry_id`` on: the parts and their messages, by stripe.
+    """Encode ``rows`` as entries from ``first_entry_id`` on: the parts and their messages, by
+    stripe.
 
-    Each message is decoded as readers do it before it counts. That copies nothing.
+    Each message is decoded as by a reader before use, without a copy.
 
     Args:
-        is_of_any_type: False for entries of bytes: any value is one, and 7 us matter to an append.
+        is_of_any_type: False for entries of bytes, which need no check: an append saves 7 us.
 
     Raises:
-        InvalidRequestError: a reader would refuse them.
+        InvalidRequestError: a reader would refuse the rows.
     """
     parts: list[InlinePart] = []
     messages: dict[int, Buffer] = {}
@@ -89,10 +90,10 @@ def decode_parts(
     last_entry_id: int,
     quorum: Quorum,
 ) -> pa.RecordBatch:
-    """The rows of a whole group, in entry order, from the messages of all its stripes.
+    """Decode the rows of a whole group, in entry order, from the messages of all its stripes.
 
     Raises:
-        CorruptDataError: malformed, or packed, which no writer of ours does.
+        CorruptDataError: malformed, or compressed, which bkspark's writers never do.
     """
     stripes = sorted(messages)
     ids = {

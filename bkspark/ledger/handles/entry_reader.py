@@ -1,8 +1,8 @@
-"""Reads the records of a ledger, with their rows, from whichever bookies give them good.
+"""Reads the records of a ledger, with their rows, from any bookies with good copies.
 
-Of what was read, a bounded amount is kept, because neighbours are mostly wanted next. A damaged or
-missing copy, a bookie that is away and one that hangs are stepped over, and remembered with the
-reason (BookKeeper's protocol, "Reading").
+A bounded amount of the read pages is kept, because readers mostly want the neighbours next. Damaged
+and missing copies, absent bookies and bookies that hang are skipped, and noted with the reason
+(BookKeeper's protocol, "Reading").
 """
 
 import logging
@@ -30,18 +30,18 @@ from bkspark.protocol.ledger.record import AddRecord
 logger = logging.getLogger(__name__)
 
 CACHE_BYTES = 16 * 2**20
-"""What a reader keeps of what it has read, but at least one page."""
+"""Most bytes of read pages that a reader keeps, but at least one page."""
 
 CACHE_PAGES = 64
 
 
 @dataclass(slots=True)
 class RecordReplies:
-    """The record that has an entry, and the messages of its parts found so far, by stripe.
+    """The record with a given entry, and the messages of its parts found so far, by stripe.
 
     Attributes:
-        ledger: tells which record counts, of those that have the entry (``ownership``).
-        refused: records that are none of our writers', though their digests are right.
+        ledger: decides which record counts, if several have the entry (``ownership``).
+        refused: records with good digests but undecodable rows, made by no bkspark writer.
         header: of the record, as a bookie has it.
     """
 
@@ -57,7 +57,7 @@ class RecordReplies:
         return self.record is not None and len(self.messages) == len(self.record.parts)
 
     def take(self, page: Page) -> None:
-        """Add what ``page`` has of it."""
+        """Add the parts on ``page``."""
         stored = page.counting(self.ledger, self.entry_id)
         if stored is None or stored.record in self.refused:
             return
@@ -68,7 +68,7 @@ class RecordReplies:
 
 
 class Places(Protocol):
-    """Where the bookies of a cluster are: all that reading needs of a ``Cluster``."""
+    """The addresses of a cluster's bookies: the part of ``Cluster`` that reading needs."""
 
     @property
     def cluster_id(self) -> str: ...
@@ -81,10 +81,10 @@ class EntryReader:
 
     Args:
         index: where to begin in some journals, by member; for a reader of a part of the ledger.
-        turn: at which bookie to begin where all are alike, so that readers share the work.
+        turn: with which of several equal bookies to begin, so that readers share the work.
 
     Attributes:
-        faults: bookies that were stepped over, each with the reason in one line.
+        faults: skipped bookies, each with the reason in one line.
     """
 
     def __init__(
@@ -117,13 +117,13 @@ class EntryReader:
         self._refused: list[AddRecord] = []
 
     def refresh_addresses(self) -> None:
-        """Look up where the bookies are now."""
+        """Look up the present addresses of the bookies."""
         self._addresses = self._cluster.addresses(leave_out)
 
     def ends(
         self, ledger: LedgerMetadata, is_enough: IsEnough, timeout: float | None = None
     ) -> Answers:
-        """What the last fragment's members say of how far ``ledger`` may be read."""
+        """Ask the last fragment's members how far ``ledger`` may be read."""
         ends: dict[Member, MemberEnd] = {}
 
         def accept(member: Member, end: MemberEnd) -> bool:
@@ -143,13 +143,13 @@ class EntryReader:
         return Answers(ends, {m: faults[m] for m in ensemble if m in faults and m not in ends})
 
     def note(self, answers: Answers) -> None:
-        """Note whose answers about a ledger's end are none to go by."""
+        """Note the members whose answers about a ledger's end cannot be used."""
         for member, end in answers.ends.items():
             if end.problem:
                 self.faults[member.bookie_id] = end.problem
 
     def find(self, ledger: LedgerMetadata, entry_id: int) -> RecordReplies:
-        """The record with ``entry_id``, whole if the bookies that answer give all of it."""
+        """Find the record with ``entry_id``, whole if the answering bookies have all parts."""
         replies = RecordReplies(entry_id, ledger, self._refused)
         asked_before = set()
         for member, page in self._pages:
@@ -167,10 +167,10 @@ class EntryReader:
     def _ask_for(
         self, replies: RecordReplies, members: Sequence[Member], *, only_new: bool = False
     ) -> list[Member]:
-        """Ask ``members`` until the record is whole; those that showed something of it.
+        """Ask ``members`` until the record is whole; return members that showed a part.
 
         Args:
-            only_new: whether they look just for journals that have come since they were looked for.
+            only_new: whether they look only for journals that appeared since the last look.
         """
         ledger, entry_id, refused = replies.ledger, replies.entry_id, tuple(self._refused)
         showed: list[Member] = []
@@ -197,7 +197,7 @@ class EntryReader:
         return showed
 
     def refuse(self, record: AddRecord, reason: str) -> None:
-        """Step over ``record``, wherever it lies: other copies may hold what it should."""
+        """Skip ``record`` in every journal: other copies may hold the right rows."""
         self._refused.append(record)
         for member, page in self._pages:
             stored = page.record_of(record.first_entry_id)
@@ -205,7 +205,7 @@ class EntryReader:
                 self._step_over(member, told_of(member.bookie_id, reason))
 
     def first_after(self, ledger: LedgerMetadata, entry_id: int) -> int | None:
-        """The first entry of the next record of which any bookie that answers has anything."""
+        """Return the first entry of the next record of which an answering bookie has a part."""
         found = [f.first_entry_id for f in ledger.fragments if f.first_entry_id > entry_id][:1]
         answers = self._fan_out.ask(
             self._order(ledger, entry_id),
@@ -216,7 +216,9 @@ class EntryReader:
         return min(found + [a for a in answers.values() if isinstance(a, int)], default=None)
 
     def index(self, ledger: LedgerMetadata, end: int) -> list[tuple[Member, IndexEntry]]:
-        """Where pages begin in the journals of all members that answer, up to entry ``end``."""
+        """Return where pages begin in the journals of all answering members, up to entry
+        ``end``.
+        """
         members = dict.fromkeys(m for f in ledger.fragments for m in f.ensemble)
         answers = self._fan_out.ask(
             members,
@@ -231,7 +233,7 @@ class EntryReader:
         ]
 
     def _order(self, ledger: LedgerMetadata, entry_id: int) -> list[Member]:
-        """Whom to ask for an entry: its write set first, those that failed last (2.4.4, 2.4.5)."""
+        """Order the bookies for an entry: its write set first, bookies with faults last."""
         ensemble = ledger.fragment_of(entry_id).ensemble
         holds_all = ledger.quorum.stripe_count == 1
         if holds_all and self._settings.is_sticky:
@@ -263,18 +265,18 @@ class EntryReader:
     def _look_at(
         self, ledger: LedgerMetadata, member: Member, pages: Sequence[NamedPage] | None
     ) -> None:
-        """Note what is wrong with what a bookie gave."""
+        """Note problems of the pages from a bookie."""
         is_closed = ledger.state is LedgerState.CLOSED
         if pages is None and is_closed:
             self._step_over(member, f"bookie {member.bookie_id} has no journal of it")
         for found in pages or ():
-            # An open ledger's journal may well be seen in the middle of an append.
+            # An open ledger's journal may be read in the middle of an append.
             if found.page.problem and (is_closed or not found.page.is_cut):
                 where = f"journal {found.journal} on bookie {member.bookie_id}"
                 self._step_over(member, f"{where} {found.page.problem}")
 
     def _note_problem(self, member: Member) -> bool:
-        """Whether the bookie may have had more than it showed."""
+        """Return whether the bookie may have had more than it showed, and note the reason."""
         problem = self._member(member).problem
         if problem:
             self._step_over(member, problem)

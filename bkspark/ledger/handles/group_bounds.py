@@ -1,4 +1,4 @@
-"""The bound of what is appended at once, and how more than that is cut into groups."""
+"""Bounds the size of one append, and cuts larger appends into groups."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -12,21 +12,22 @@ from bkspark.errors import InvalidRequestError
 Entries: TypeAlias = "Sequence[bytes] | pa.Table"
 
 GROUP_BYTES_MAX = 2**30
-"""Of the entries that are appended at once, so of each entry too. Half of what Arrow's offsets and
-the length of a record's part can say."""
+"""Most bytes appended at once, and so of each entry: half of the limit of Arrow's offsets and of a
+record part's length.
+"""
 
 GROUP_ENTRIES_MAX = 2**24
 
 PIECE_BYTES = 32 * 2**20
 PIECE_ENTRIES = 2**17
-"""Of each group that a larger one is cut into."""
+"""Size of each group of a larger append."""
 
 
 def require_within_bounds(entry_count: int, byte_count: int) -> None:
-    """Refuse a group before a byte of it is written.
+    """Refuse a group that is too large, before any byte is written.
 
     Raises:
-        InvalidRequestError: it is too large.
+        InvalidRequestError: the group is too large.
     """
     if byte_count > GROUP_BYTES_MAX or entry_count > GROUP_ENTRIES_MAX:
         hint = "append less at once, or let append_many split it: may_split=True"
@@ -49,9 +50,11 @@ def append_in_groups(
     """Append ``entries`` as one group if it is within the bound, else as several, in order.
 
     Args:
-        check: refuses entries of which the first has a number; called for all before any is sent.
+        check: refuses bad entries, given the number of the first; runs for all groups before any
+            append.
 
-    Returns the id of the first and of the last of them.
+    Returns:
+        The ids of the first and of the last entry.
     """
     pieces = list(_cut(entries))
     begin = 0
@@ -70,13 +73,13 @@ def _cut(entries: Entries) -> Iterator[Entries]:
         yield from [entries] if is_one_group else _cut_table(entries)
         return
     if not all(isinstance(value, bytes) for value in entries):
-        yield entries  # which is refused
+        yield entries  # the append refuses the value
         return
     size = sum(map(len, entries))
     if len(entries) <= GROUP_ENTRIES_MAX and size <= GROUP_BYTES_MAX:
         yield entries
         return
-    values = list(entries)  # also of a set, which has no slices
+    values = list(entries)  # a set has no slices
     begin = size = 0
     for number, value in enumerate(values):
         is_full = size + len(value) > PIECE_BYTES or number - begin == PIECE_ENTRIES
@@ -88,11 +91,11 @@ def _cut(entries: Entries) -> Iterator[Entries]:
 
 
 def _without_dictionaries(rows: pa.Table) -> pa.Table:
-    """``rows`` with the size that they will have when they are stored."""
+    """Return ``rows`` with the size that they will have when stored."""
     for number, field in enumerate(rows.schema):
         if pa.types.is_dictionary(field.type):
             plain = field.with_type(field.type.value_type)
-            with suppress(pa.ArrowException):  # what cannot be cast is refused when it is appended
+            with suppress(pa.ArrowException):  # the append refuses what cannot be cast
                 rows = rows.set_column(number, plain, rows.column(number).cast(plain.type))
     return rows
 

@@ -1,4 +1,4 @@
-"""Group commit: what was submitted while the last record was on its way becomes one record."""
+"""Group commit: submissions made while the last record is in flight become one record."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -15,13 +15,14 @@ GROUP_BYTES_MAX = 4 * 2**20
 
 HELD_BYTES_MAX = 32 * 2**20
 HELD_SUBMISSIONS_MAX = 50_000
-"""What a writer with deferred sync keeps to itself; more it writes unasked. Half of what may be
-without an acknowledgement at all, so that nobody waits for room that only ``force`` would make."""
+"""A writer with deferred sync holds this much; then it writes unasked. Half of the bytes that may
+be unacknowledged, so that no caller waits for room that only ``force`` would make.
+"""
 
 
-@dataclass(slots=True)  # not frozen: that makes it five times as dear, and there is one per append
+@dataclass(slots=True)  # not frozen: each append makes one, and frozen ones cost five times as much
 class Submitted:
-    """Rows that get neighbouring ids in one record; ``promise`` gets the last one."""
+    """Rows that get neighbouring ids in one record; ``promise`` gets the last id."""
 
     rows: Sequence[bytes] | pa.RecordBatch
     row_count: int
@@ -31,13 +32,13 @@ class Submitted:
 
 @dataclass(slots=True)
 class Group:
-    """A record on its way and the submissions it holds.
+    """A record in flight and its submissions.
 
     Attributes:
-        deadline: when it must be acknowledged, in monotonic seconds.
-        seconds: so long it may take, and anew with each sign that a bookie gets on.
+        deadline: for the acknowledgement, in monotonic seconds.
+        seconds: the time limit; it begins anew with each sign of a bookie's progress.
         sent_at: in monotonic seconds.
-        record: None as long as it was not sent.
+        record: None until it is sent.
     """
 
     add: PendingAdd
@@ -59,7 +60,7 @@ class Group:
         return sum(submitted.byte_count for submitted in self.submitted)
 
     def last_ids(self) -> Iterator[tuple[Promise, int]]:
-        """For everybody the id of his last entry, in entry order."""
+        """Yield each submission's promise and last entry id, in entry order."""
         entry_id = self.add.first_entry_id - 1
         for submitted in self.submitted:
             entry_id += submitted.row_count
@@ -67,10 +68,10 @@ class Group:
 
 
 class Gathered:
-    """Submissions that are in no record yet, in entry order.
+    """Submissions that are not in a record yet, in entry order.
 
     Args:
-        is_held: keep them until ``let_go``, or until there are too many (deferred sync).
+        is_held: hold them until ``let_go``, or until there are too many (deferred sync).
     """
 
     def __init__(self, *, is_held: bool) -> None:
@@ -87,23 +88,23 @@ class Gathered:
 
     @property
     def has_next(self) -> bool:
-        """Whether there is something to send."""
+        """Whether a submission may be sent."""
         return self._free_count > 0
 
     def add(self, submitted: Submitted) -> None:
         self._waiting.append(submitted)
         self._byte_count += submitted.byte_count
         if not self._is_held:
-            self._free_count += 1  # as all are
+            self._free_count += 1  # none is held
         elif self._byte_count >= HELD_BYTES_MAX or len(self._waiting) >= HELD_SUBMISSIONS_MAX:
             self.let_go()
 
     def let_go(self) -> None:
-        """What is here now may be sent."""
+        """Allow all present submissions to be sent."""
         self._free_count = len(self._waiting)
 
     def hold_no_more(self) -> None:
-        """What is here now, and what comes, may be sent."""
+        """Allow all present and future submissions to be sent."""
         self._is_held = False
         self.let_go()
 
@@ -124,7 +125,7 @@ class Gathered:
 
 
 def batch_of(taken: Sequence[Submitted], schema: pa.Schema) -> pa.RecordBatch:
-    """The rows of a group."""
+    """Return the rows of a group."""
     first = taken[0].rows
     if isinstance(first, pa.RecordBatch):
         return first
@@ -133,7 +134,7 @@ def batch_of(taken: Sequence[Submitted], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _fits(first: Submitted, following: Submitted, rows: int, size: int) -> bool:
-    """Rows of tables are not put together with others."""
+    """Return whether ``following`` fits into the group; rows of tables are never merged."""
     return (
         not isinstance(first.rows, pa.RecordBatch)
         and not isinstance(following.rows, pa.RecordBatch)

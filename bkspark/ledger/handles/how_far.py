@@ -1,8 +1,7 @@
-"""How far a ledger may be read: to its end if it is CLOSED, else to what is confirmed.
+"""Finds how far a ledger may be read: to its end if CLOSED, else to its confirmed entries.
 
-Of an open ledger only the ends of journals are read, and nobody is fenced or disturbed.
-What counts is said in ``protocol/confirmed``; here it is asked for, by whatever way a reader
-has to its bookies.
+Of an open ledger only the ends of journals are read; no writer is fenced or disturbed.
+``protocol/confirmed`` decides which answers count. The caller supplies the way to ask its bookies.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,17 +17,19 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.record import AddRecord
 
 PAUSES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.3, 0.3, 0.3)
-"""Seconds before bookies that differ are asked again: what one has, the others mostly get soon."""
+"""Seconds before differing bookies are asked again: mostly the entry of one soon reaches the
+rest.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """What of a ledger may be read.
+    """The readable part of a ledger.
 
     Attributes:
-        ledger: the metadata to read it with.
-        last_entry_id: the last entry that may be read, -1 if there is none.
-        length_bytes: payload up to there; of an open ledger about.
+        ledger: the metadata to read with.
+        last_entry_id: the last readable entry, -1 without one.
+        length_bytes: payload up to there; approximate for an open ledger.
     """
 
     ledger: LedgerMetadata
@@ -38,11 +39,11 @@ class Readable:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What the members of a ledger's last fragment say.
+    """Answers of the members of a ledger's last fragment.
 
     Attributes:
-        ends: of those that answered in time.
-        silent: why the others did not, in one line each.
+        ends: of members that answered in time.
+        silent: why the rest did not answer, in one line each.
     """
 
     ends: Mapping[Member, MemberEnd]
@@ -56,8 +57,7 @@ class Answers:
 
 IsEnough = Callable[[Mapping[Member, MemberEnd]], bool]
 Ask = Callable[[LedgerMetadata, IsEnough], Answers]
-"""Asks all members of the last fragment at once; they need not all be waited for where the answers
-are enough."""
+"""Asks all members of the last fragment at once; returns early once the answers are enough."""
 
 
 def look(
@@ -68,20 +68,20 @@ def look(
     *,
     enough: int | None = None,
 ) -> Readable:
-    """What of a ledger may be read now.
+    """Find the readable part of a ledger.
 
-    The metadata must be the newest still when the bookies have answered: an ensemble and a term are
-    in it before any entry is acknowledged in them.
+    The metadata must still be the newest after the bookies have answered: the metadata names an
+    ensemble and a term before any entry is acknowledged in them.
 
     Args:
-        note: told of answers that belong to the newest metadata. Behind an older version members
-            look as if they had lost, or were ahead of, what a later writer has changed since.
-        enough: an entry; who knows that it may be read needs to know of no later one.
+        note: called with answers that belong to the newest metadata. Compared with an older
+            version, members may seem to lack or exceed data changed by a later writer.
+        enough: an entry id; stop once this entry is known to be readable.
 
     Raises:
-        NoSuchLedgerError: it is not there, or not any more.
-        BookieUnavailableError: it is not closed, and too few members of its last fragment tell how
-            far it may be read: unknown is never absent.
+        NoSuchLedgerError: the ledger does not exist, or was deleted meanwhile.
+        BookieUnavailableError: the ledger is not closed, and too few members of its last fragment
+            show how far it may be read: unknown is never absent.
     """
     seen, before, pauses = cluster.ledger(ledger_id), dict[Member, MemberEnd](), iter(PAUSES)
     while seen.value.last_entry_id is None:
@@ -106,7 +106,7 @@ class _Look:
     """One look at a ledger that is not closed.
 
     Args:
-        before: what its bookies said in the same search for its end.
+        before: earlier answers of the same search.
     """
 
     def __init__(self, ledger: LedgerMetadata, before: Mapping[Member, MemberEnd]) -> None:
@@ -120,7 +120,7 @@ class _Look:
 
     @property
     def may_change(self) -> bool:
-        """Whether those that answered may soon say enough: one lags, or is being appended to."""
+        """Whether members may soon show enough: a member lags, or an append is running."""
         ends = self.answers.ends
         return (
             self._confirmed(ends).most is not None
@@ -132,7 +132,9 @@ class _Look:
         return self._confirmed(ends).is_known
 
     def may_be_read(self, entry_id: int | None) -> bool:
-        """Whether ``entry_id`` is confirmed, whoever may know of more."""
+        """Return whether ``entry_id`` is confirmed, even if a silent bookie may know of later
+        entries.
+        """
         return entry_id is not None and self._highest >= entry_id
 
     def readable(self) -> Readable:
@@ -156,7 +158,9 @@ class _Look:
 
     @property
     def _recovering(self) -> str:
-        """What a recovery would do: an unbounded log goes on in its ledger behind it."""
+        """The effect of a recovery, for the hint: an unbounded log continues in the ledger
+        afterwards.
+        """
         if not self._ledger.goes_on:
             return "recovering the ledger closes it, whoever writes to it"
         return (
@@ -166,7 +170,7 @@ class _Look:
 
     @property
     def _floor(self) -> int:
-        # What lies in front of the last fragment was acknowledged when it was made.
+        # All entries before the last fragment were acknowledged when the fragment was made.
         return self._ledger.last_confirmed
 
     @property
@@ -195,13 +199,14 @@ class _Look:
         return confirmed(self._ledger.quorum, lacs, sure, self._floor)
 
     def _lost(self, ends: Mapping[Member, MemberEnd]) -> Mapping[Member, int]:
-        """Those that lack what was said of them before they were asked: they have lost it (R14)."""
+        """Return members that lack entries stated before they were asked: lost data (R14)."""
         return self._lacking(ends, self._before.values())
 
     def _behind(self, ends: Mapping[Member, MemberEnd]) -> set[Member]:
-        """Those that lack what was said of them by now, and may have got it since they were asked.
+        """Return members that lack entries stated now, which they may have got after they were
+        asked.
 
-        Who is being appended to is seen to go on when he is asked again.
+        A member whose journal has grown since the look before is left out: an append is running.
         """
         return {
             member
@@ -212,7 +217,7 @@ class _Look:
     def _lacking(
         self, ends: Mapping[Member, MemberEnd], by: Iterable[MemberEnd]
     ) -> Mapping[Member, int]:
-        """What members lack of what was said ``by`` others, and by themselves."""
+        """Return the entries that members lack according to ``by``, answers of any members."""
         fragment = self._ledger.last_fragment
         had = evidence.together(end.had(self._ledger.last_confirmed) for end in by)
         reached = {fragment.ensemble.index(member): end.reached for member, end in ends.items()}
@@ -221,7 +226,7 @@ class _Look:
 
 
 def _overtaken(ledger_id: int) -> BookieUnavailableError:
-    """Answers that belong to older metadata say nothing about bookies."""
+    """Return the error for answers that belong only to older metadata: they prove nothing."""
     return BookieUnavailableError(
         f"how far ledger {ledger_id} may be read is not known: other clients changed its metadata "
         f"during each of {len(PAUSES) + 1} looks",

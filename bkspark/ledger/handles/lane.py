@@ -1,8 +1,8 @@
-"""A lane: everything one writer sends to one bookie, one record behind the other.
+"""A lane: everything one writer sends to one bookie, one record after the other.
 
-A lane has a task of its own, a thread, so that a slow bookie delays nobody but itself. It appends,
-makes the post-check and reports; whether that counts is not its business. Whoever reports also does
-what follows from it, and a lane that has nothing else to do may even check the metadata.
+Each lane has its own task, a thread, so that a slow bookie delays only itself. The task appends,
+makes the post-check and reports; the machine decides whether an entry counts. The reporting thread
+also runs the machine, and an idle lane may even make the metadata check.
 """
 
 import math
@@ -26,7 +26,7 @@ from bkspark.protocol.writer.steps import Failed, Stored
 
 @dataclass(frozen=True, slots=True)
 class Framed:
-    """A record and what one bookie stores of it, in its place in the journal there."""
+    """A record, and its bytes for one bookie at their place in the journal there."""
 
     record: AddRecord
     frame: Sequence[Buffer]
@@ -38,7 +38,7 @@ GiveBack = Callable[[BookieAddress, Journal | None], None]
 
 @dataclass(slots=True)
 class _Signs:
-    """What shows that a bookie gets on.
+    """Signs that a bookie makes progress.
 
     Attributes:
         moved_at: when it last did, in monotonic seconds.
@@ -49,21 +49,21 @@ class _Signs:
 
 
 def seconds_for(byte_count: int) -> float:
-    """How much longer something may take because so many bytes are stored on the way."""
+    """Return the additional time allowed for storing ``byte_count`` bytes."""
     return byte_count / SLOWEST_BYTES_PER_SECOND
 
 
 class Lane:
     """Sends records to one bookie.
 
+    The sender calls all methods but ``_work``, which is the lane's own task.
+
     Args:
         report: called from the lane's task.
 
     Attributes:
-        waiting_bytes: of what was sent and not answered yet.
-        is_away: its task does something for the writer, and the bookie has all its time behind it.
-
-    All but ``_work``, which is the lane's own task, belongs to whoever sends.
+        waiting_bytes: bytes sent and not answered yet.
+        is_away: the lane's task works for the writer; the bookie's full time begins afterwards.
     """
 
     def __init__(
@@ -92,9 +92,10 @@ class Lane:
 
     @property
     def since(self) -> float:
-        """When the time of the oldest that was not answered began, in monotonic seconds.
+        """When the time of the oldest unanswered record began, in monotonic seconds.
 
-        When it was sent, or the bookie last gave a sign that it gets on; infinite if there is none.
+        The later of its sending and the bookie's last sign of progress; infinite without such a
+        record.
         """
         return max(self._sent[0][2], self._signs.moved_at) if self._sent else math.inf
 
@@ -102,7 +103,7 @@ class Lane:
     def extra_seconds(self) -> float:
         """How much longer than a small record the oldest may take.
 
-        For its own bytes and those that were sent before it.
+        Counts its own bytes and those sent before.
         """
         return self._sent[0][3] if self._sent else 0.0
 
@@ -112,18 +113,19 @@ class Lane:
         return self._appender.address
 
     def framed(self, record: EncodedRecord) -> Framed:
-        """``record`` as it comes behind everything that was framed before; it must be sent next.
+        """Frame ``record`` after all records framed before; it must be sent next.
 
-        A journal has one writer, so its end is known before the bookie has got there.
+        A journal has one writer, so its end is known before the bookie has stored the earlier
+        records.
         """
         frame = record.frame(self.ensemble_index, self._framed_bytes)
         self._framed_bytes += sum(memoryview(piece).nbytes for piece in frame)
         return Framed(record.record, frame)
 
     def send(self, framed: Framed) -> None:
-        """Append it after everything sent before; returns at once."""
+        """Append ``framed`` after everything sent before; returns at once."""
         record = framed.record
-        if not record.is_confirmation:  # nobody waits for one
+        if not record.is_confirmation:  # confirmations are not awaited
             size = sum(part.length_bytes for part in record.parts)
             self.waiting_bytes += size
             extra = seconds_for(self.waiting_bytes)
@@ -133,7 +135,7 @@ class Lane:
         self._waiting.put(framed)
 
     def answered(self, first_entry_id: int) -> None:
-        """The record that begins there was reported as stored, and all before it."""
+        """Note that the record at ``first_entry_id`` and all before it are stored."""
         while self._sent and self._sent[0][0] <= first_entry_id:
             self.waiting_bytes -= self._sent.popleft()[1]
         self._signs.moved_at = environment.monotonic()
@@ -141,48 +143,52 @@ class Lane:
 
     @property
     def has_nothing_to_do(self) -> bool:
-        """Whether all that was sent was answered."""
+        """Whether all records sent were answered."""
         return not self._sent and self._waiting.empty()
 
     def come_back(self) -> None:
-        """What was sent while its task was away is begun now."""
+        """Note that the task is back: the time of records sent meanwhile begins now."""
         self.is_away = False
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """What was sent has all its time once more."""
+        """Give all records sent their full time again."""
         self._signs.moved_at = environment.monotonic()
 
     def gets_on(self) -> bool:
-        """Whether its bookie gave a sign since the time of the oldest began."""
+        """Return whether the bookie gave a sign since the time of the oldest record began."""
         return self._signs.patience.gets_on()
 
     @property
     def looks_at_half_time(self) -> bool:
-        """Whether the bookie's disk is to be looked at when half of the time is over."""
+        """Whether to look at the bookie's disk when half of the time is over."""
         return self._signs.patience.looks_at_half_time
 
     def look(self) -> None:
-        """Note how far the bookie's disk is."""
+        """Note the progress of the bookie's disk."""
         self._signs.patience.look()
 
     def has_moved(self, first_entry_id: int, since: float) -> bool:
-        """Whether the bookie, which owes the record that begins there, gave a sign ``since``."""
+        """Return whether the bookie gave a sign after ``since`` and owes the record at
+        ``first_entry_id``.
+        """
         return self._signs.moved_at > since and any(
             sent[0] == first_entry_id for sent in self._sent
         )
 
     def stop(self) -> None:
-        """End the lane after what was sent; does not wait."""
+        """End the lane once its records are written; does not wait."""
         self._waiting.put(None)
 
     def leave(self, give_back: GiveBack) -> None:
-        """End the lane after what was sent; who gets the journal then, if all of it is stored."""
+        """End the lane once its records are written; ``give_back`` then gets the journal if all
+        were stored.
+        """
         self._give_back = give_back
         self.stop()
 
     def abandon(self) -> None:
-        """Forget what was sent and end the lane when it comes back, if it ever does."""
+        """Drop unsent records, and end the lane when its bookie answers, if ever."""
         with suppress(environment.Empty):
             while not self._waiting.empty():
                 self._waiting.get(timeout=0)
@@ -190,7 +196,7 @@ class Lane:
         self._channel.give_up()
 
     def end_within(self, seconds: float) -> None:
-        """Wait so long at most for its end, and then do without it."""
+        """Wait at most ``seconds`` for the lane's end, then give it up."""
         if not self.is_away and not self._channel.has_answered_within(seconds):
             self._channel.do_without()
 
@@ -212,7 +218,7 @@ class Lane:
     def _store(self, framed: Framed) -> None:
         record = framed.record
         self._appender.append(record, framed.frame)
-        if not record.is_confirmation:  # it would be taken for the add behind it
+        if not record.is_confirmation:  # would be taken for the following add
             ids = record.first_entry_id, record.last_entry_id
             self._report(Stored(self.ensemble_index, self.address.bookie_id, *ids))
 

@@ -1,6 +1,7 @@
-"""What a writer asks the cluster for: who its members are, who may step in, whose the ledger is.
+"""Asks the cluster for a writer: its members, spare bookies, and whether the ledger is still its
+own.
 
-Each of these may take long. They change nothing of the writer: what came of them is an event.
+Each question may take long. None changes the writer's state: the result is an event.
 """
 
 import logging
@@ -35,7 +36,7 @@ from bkspark.protocol.writer.adding import CheckTicket
 logger = logging.getLogger(__name__)
 
 _GONE = "none, because it is being removed"
-"""Nothing is stored on a bookie that must be this incarnation: it fails, and is replaced."""
+"""An incarnation that no bookie has: stores there fail, and the member is replaced."""
 
 _OF_FENCED = (
     BookieUnavailableError,
@@ -45,27 +46,27 @@ _OF_FENCED = (
     NothingSentError,
     OutcomeUnknownError,
 )
-"""What the writer of a ledger that goes on may meet where a later term has begun."""
+"""Errors that a writer may meet after a later term has begun in a ledger with several terms."""
 
 News = tuple[steps.Event, Versioned[LedgerMetadata] | None]
-"""What happened, and the version of the metadata that it tells of."""
+"""An event, and the version of the metadata on which it rests."""
 
 
 class Membership:
     """The metadata of one writer's ledger.
 
     Args:
-        seen: of a ledger that is OPEN for this writer.
+        seen: of a ledger OPEN for this writer.
         begun: the journals of its members.
-        addresses: of its members; None if they are to be found.
-        is_timed: whether a check has a time of its own; nobody watches it otherwise.
+        addresses: of its members; None to look them up.
+        is_timed: whether checks need their own time limit, because no task watches them.
 
     Attributes:
-        seen: the version that the writer goes by.
-        on_failure: is called when a member is given up; must take no lock, and not wait.
+        seen: the version used by the writer.
+        on_failure: called when a member is given up; must take no lock, and not wait.
 
     Raises:
-        NotEnoughBookiesError: a member is not what it was when it was chosen.
+        NotEnoughBookiesError: a member was initialised again since it was chosen.
     """
 
     def __init__(
@@ -95,34 +96,34 @@ class Membership:
                 )
 
     def address(self, member: Member) -> BookieAddress:
-        """Where a member is."""
+        """Return the address of a member."""
         return self._addresses[member]
 
     def journal(self, address: BookieAddress) -> Journal | None:
-        """The writer's own on a bookie that was enlisted; given once."""
+        """Return the writer's own journal on an enlisted bookie; only once."""
         return self._begun.hand_over(address.bookie_id)
 
     def journal_on(self, address: BookieAddress) -> Journal:
-        """The same, or one that is made now, where another process has made the ledger.
+        """Return the same, or make the journal now if another process has made the ledger.
 
         Raises:
-            BookieUnavailableError: it was given before, or cannot be made.
+            BookieUnavailableError: the journal was given before, or cannot be made.
         """
         return journal_on(address, self.seen.value, self._begun)
 
     def take_back(self, address: BookieAddress, journal: Journal | None) -> None:
-        """The journal of a bookie that has left, and has stored all."""
+        """Take back the journal of a bookie that has left after storing all its records."""
         if journal is not None:
             self._begun.give_back(address.bookie_id, journal)
 
     def close(self) -> None:
-        """Let go of journals that nobody appends to."""
+        """Release journals without an appender."""
         self._begun.close()
 
-    # --- what may take long ------------------------------------------------------------------
+    # --- slow questions ----------------------------------------------------------------------
 
     def check(self, ticket: CheckTicket, seen: Versioned[LedgerMetadata]) -> News:
-        """Whether ``seen`` is what the metadata says, and what it says if not."""
+        """Check that ``seen`` is still the newest metadata; otherwise report the newest."""
         ledger_id = seen.value.ledger_id
         if self._checked.is_current(str(ledger_id), seen):
             return steps.Checked(ticket), None
@@ -130,13 +131,13 @@ class Membership:
         return steps.Checked(ticket, newest.value), newest
 
     def enlist(self, step: steps.Enlist, among: Sequence[BookieAddress] | None = None) -> News:
-        """A bookie that is not in use, has not failed, and has begun the writer's journal.
+        """Find a bookie that is not in use and has not failed; begin the writer's journal there.
 
         Args:
-            among: bookies of which it is to be one, preferred first; None if it may be any.
+            among: candidates, preferred first; None for any bookie.
 
         Raises:
-            LedgerFencedError: others go on in the ledger: no bookie takes anything for this writer.
+            LedgerFencedError: a later term has begun: no bookie takes records of this writer.
         """
         mine = self._still_mine()
         joining = Joining.last_writer(mine, self._digester)
@@ -153,9 +154,10 @@ class Membership:
         return steps.Enlisted(member, passed_over), None
 
     def _still_mine(self) -> LedgerMetadata:
-        """The ledger as the writer knows it, unless others have gone on in it in later terms.
+        """Return the ledger as the writer knows it; raise if a later term has begun.
 
-        They prune his journals where he wrote nothing, so that it is not the bookies that fail.
+        A later writer removes this writer's journals without entries. Without this check the
+        bookies would seem to fail.
         """
         mine = self.seen.value
         if mine.goes_on:
@@ -171,10 +173,10 @@ class Membership:
         except LedgerFencedError:
             raise
         except BookKeeperError:
-            return  # too few bookies were found, and no more is known
+            return  # too few bookies, for an unknown reason
 
     def muster(self, step: steps.Muster) -> News:
-        """Bookies for a new fragment; those that stay, and others that are enlisted.
+        """Find bookies for a new fragment: staying members, and newly enlisted bookies.
 
         Raises:
             LedgerFencedError: as ``enlist``.
@@ -188,7 +190,7 @@ class Membership:
             found = ensembles.regroup(self._cluster, wanted)
         except LedgerFencedError:
             raise
-        except BookKeeperError as error:  # nobody was asked for anything
+        except BookKeeperError as error:  # no bookie was asked
             return steps.Mustered((), reason=str(error)), None
         self._begun.add(found.begun)
         self._addresses |= {m: found.addresses[m] for m in found.ensemble if m in found.addresses}
@@ -198,7 +200,7 @@ class Membership:
         return steps.Mustered(found.ensemble, tuple(found.failed.items()), too_few), None
 
     def swap(self, step: steps.Swap) -> News:
-        """Have the metadata name another ensemble."""
+        """Store another ensemble in the metadata."""
         step = replace(step, now_ms=environment.now_ms())
         stored = self._cluster.ledgers.update(str(step.ledger_id), step.applied_to)
         for member in set(step.ensemble) - set(self.seen.value.last_fragment.ensemble):
@@ -207,11 +209,11 @@ class Membership:
         return steps.Swapped(stored.value), stored
 
     def explained(self, error: BookKeeperError) -> BookKeeperError:
-        """``error``, or that a later term has begun, if the metadata says so.
+        """Return ``error``, or a ``LedgerFencedError`` if the metadata shows a later term.
 
-        A takeover removes permissions and journals of older terms, and a seal or a deletion takes
-        over first. So a fenced writer of a ledger that goes on meets any of these errors, and its
-        user gets one. The writer of another ledger meets only a missing permission.
+        A takeover removes permissions and journals of older terms; a seal or a deletion takes over
+        first. So a fenced writer of a ledger with several terms meets any of these errors, and its
+        user gets one kind. The writer of another ledger meets only a missing permission.
         """
         mine = self.seen.value
         is_asked = (
@@ -237,7 +239,7 @@ class Membership:
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
-        """An error in the block is raised as it is explained."""
+        """Raise an error of the block as ``explained`` returns it."""
         try:
             yield
         except BookKeeperError as error:
@@ -246,24 +248,24 @@ class Membership:
                 raise
             raise told from error
 
-    # --- what is told --------------------------------------------------------------------------
+    # --- log lines -----------------------------------------------------------------------------
 
     def released(self, step: steps.Release) -> None:
-        """A member is used no more."""
+        """Log that a member is no longer used."""
         self._cluster.note_failure(step.member)
         name = step.member.bookie_id
         ensemble_log.given_up(logger, self.seen.value.ledger_id, name, step.reason)
         self.on_failure()
 
     def joined(self, step: steps.Join) -> None:
-        """The metadata names another member."""
+        """Log that the metadata names another member."""
         (old, reason), new, first = step.replaced, step.member.bookie_id, step.first_entry_id
         ensemble_log.replaced(logger, self.seen.value.ledger_id, old, new, first, reason)
 
     def rolled(self, ledger: LedgerMetadata) -> None:
-        """A new fragment is in use."""
+        """Log that a new fragment is in use."""
         ensemble_log.rolled(logger, ledger)
 
     def warn(self, step: steps.WarnOfGaps) -> None:
-        """Entries have fewer copies."""
+        """Log that entries have fewer copies."""
         ensemble_log.fewer_copies(logger, self.seen.value, step)

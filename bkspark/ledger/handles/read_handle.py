@@ -1,10 +1,11 @@
-"""The read handle: the entries of one ledger, from any bookie that has a good copy.
+"""The read handle: the entries of one ledger, from any bookie with a good copy.
 
 A reader of a closed ledger reads up to its last entry. A reader of an open ledger, opened without
-recovery, reads up to the last-add-confirmed that it has seen, and never disturbs the writer.
+recovery, reads up to the last-add-confirmed it has seen, and never disturbs the writer.
 
-The reader keeps entries that it has read. Before it returns one again it checks the metadata that
-it knows now: an unconfirmed entry may have been dropped, and a later term have used its id (H43).
+The reader keeps a group of entries after a read. Before it returns one again, it checks the
+metadata known now: an unconfirmed entry may have been dropped, and a later term have used its id
+(H43).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -48,13 +49,13 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The entries of ``record``, which lie in one group."""
+    """The entries of ``record``, which form one group."""
 
     record: AddRecord
     batch: pa.RecordBatch
 
     def show(self, ledger: LedgerMetadata, entry_id: int) -> bool:
-        """Whether ``entry_id`` is among them, and they count in ``ledger``."""
+        """Return whether ``entry_id`` is among the entries, and they count in ``ledger``."""
         is_here = self.record.first_entry_id <= entry_id <= self.record.last_entry_id
         return is_here and counts(ledger.fragments, self.record)
 
@@ -62,12 +63,11 @@ class _Rows:
 class ReadHandle(BoundToProcess):
     """Reads one ledger of a Python writer; made by ``BookKeeper.open_ledger``.
 
-    It holds a bounded part of the ledger in memory, and no resources between calls. One thread may
-    use it at a time.
+    The handle holds a bounded part of the ledger in memory, and no resources between calls. Only
+    one thread may use a handle at a time.
 
     Args:
-        confirmed: a last-add-confirmed that is known already; then the reader does not look for
-            one.
+        confirmed: a known last-add-confirmed; the reader then looks for none.
         settings: time limits and the choice of bookies.
         index, turn: see ``EntryReader``.
 
@@ -121,29 +121,29 @@ class ReadHandle(BoundToProcess):
 
     @property
     def metadata(self) -> LedgerMetadata:
-        """The ledger's metadata as this reader knows it."""
+        """The ledger's metadata known to this reader."""
         return self._metadata
 
     @property
     def is_closed(self) -> bool:
-        """Whether the ledger is closed, as far as this reader knows."""
+        """Whether the ledger is closed in the metadata known to this reader."""
         return self._metadata.state is LedgerState.CLOSED
 
     @property
     def last_add_confirmed(self) -> int:
-        """The last entry that may be read, as far as this reader knows. It only grows."""
+        """The last readable entry known to this reader. The value only grows."""
         return self._confirmed
 
     def read_last_add_confirmed(self, timeout: float | None = None) -> int:
-        """Look how far the ledger may be read now, and return its last readable entry.
+        """Find how far the ledger may be read now, and return its last readable entry.
 
-        It reads only the ends of journals, so it costs the same for a ledger of any length.
+        Only the ends of journals are read, so the cost does not depend on the ledger's length.
 
         Args:
             timeout: the most seconds to wait for bookies, if less than ``read_timeout_seconds``.
 
         Raises:
-            BookieUnavailableError: too few bookies answer. What was known stays true.
+            BookieUnavailableError: too few bookies answer. Earlier results stay true.
         """
         self._look(timeout)
         return self._confirmed
@@ -152,7 +152,8 @@ class ReadHandle(BoundToProcess):
         """Wait until ``entry_id`` may be read. False after ``timeout`` seconds.
 
         Raises:
-            BookieUnavailableError: at the end of that time too few bookies show whether it may.
+            BookieUnavailableError: after the timeout, too few bookies show whether the entry may be
+                read.
         """
         deadline, unknown = environment.monotonic() + timeout, None
         while self._confirmed < entry_id and not self.is_closed:
@@ -166,7 +167,7 @@ class ReadHandle(BoundToProcess):
         return self._confirmed >= entry_id
 
     def _news(self, timeout: float) -> BookieUnavailableError | None:
-        """Look for news; why there is none."""
+        """Look for new entries; return the error if the look failed."""
         try:
             self.read_last_add_confirmed(timeout)
         except BookieUnavailableError as error:
@@ -185,7 +186,7 @@ class ReadHandle(BoundToProcess):
         yield from self._entries(first, end)
 
     def read_unconfirmed(self, first: int, last: int) -> Iterator[Entry]:
-        """The entries ``[first, last]`` that some bookie has, acknowledged or not. They may yet
+        """The entries ``[first, last]`` found on any bookie, acknowledged or not. They may yet
         vanish.
 
         Raises:
@@ -216,7 +217,9 @@ class ReadHandle(BoundToProcess):
                 yield Entry(begin + number, value)
 
     def _is_absent(self, entry_id: int) -> bool:
-        """Whether an entry that was not found is not there; an error is no sign of that."""
+        """Return whether an entry that was not found surely does not exist; errors prove
+        nothing.
+        """
         end = self._metadata.last_entry_id
         return entry_id > (self._confirmed if end is None else end) and (
             end is not None or not self.faults
@@ -258,11 +261,11 @@ class ReadHandle(BoundToProcess):
         last: int,
         on_loss: Callable[[int, int, CorruptDataError], None] | None = None,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """(first entry id, rows) of each group in ``[first, last]``, cut to that range.
+        """(first entry id, rows) of each group in ``[first, last]``, cut to the range.
 
         Args:
             on_loss: called with the first and the last entry of a range that no bookie gives. The
-                range is then left out. Without ``on_loss`` it is an error.
+                range is then left out. Without ``on_loss`` such a range is an error.
         """
         self.require_own_process()
         entry_id = first
@@ -290,10 +293,10 @@ class ReadHandle(BoundToProcess):
         self._confirmed = max(self._confirmed, found.last_entry_id)
 
     def _rows_of(self, entry_id: int) -> _Rows:
-        """The rows of an entry's group; looked for anew if its bookies changed since (RB-22).
+        """Return the rows of an entry's group; look again if its bookies have changed (RB-22).
 
         Raises:
-            CorruptDataError: no bookie gives it.
+            CorruptDataError: no bookie gives the entry.
             NoSuchLedgerError: the ledger was deleted meanwhile (H33, RB-42).
         """
         rows = self._rows
@@ -315,7 +318,7 @@ class ReadHandle(BoundToProcess):
         return self._found(entry_id)
 
     def _found(self, entry_id: int) -> _Rows | None:
-        while True:  # each record that is refused is one fewer
+        while True:  # ends, because each refused record leaves one fewer
             replies = self._entry_reader.find(self._metadata, entry_id)
             record = replies.record
             if record is None or not replies.is_whole:
@@ -342,7 +345,7 @@ class ReadHandle(BoundToProcess):
             )
 
     def _end_of_gap(self, entry_id: int, last: int) -> int:
-        """The last entry, up to ``last``, of those from ``entry_id`` on that no bookie gives."""
+        """Return the end, at most ``last``, of the missing entries from ``entry_id`` on."""
         following = self._entry_reader.first_after(self._metadata, entry_id)
         while following is not None and following <= last:
             if self._entry_reader.find(self._metadata, following).is_whole:

@@ -1,4 +1,4 @@
-"""What a writer's records look like: the machine says what is in them, the rows come beside it."""
+"""Encodes a writer's records from the machine's values and the submitted rows."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -20,9 +20,9 @@ class RecordEncoder:
     """Encodes the records of one writer; their bytes never change afterwards (R9).
 
     Args:
-        schema: of rows that are submitted.
-        transactions: the last version of each application that the writers before committed, which
-            records of rows say too: the last one tells of all (``record``).
+        schema: of submitted rows.
+        transactions: the last version of each application committed by earlier writers. Records of
+            rows repeat it, because the last record speaks for all (``record``).
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class RecordEncoder:
         self._transactions = transactions
 
     def encode(self, add: PendingAdd, taken: Sequence[Submitted]) -> journal.EncodedRecord:
-        """The record of ``add``, with the rows that were submitted."""
+        """Encode the record of ``add`` with the submitted rows."""
         parts, messages = encode_parts(
             batch_of(taken, self._schema),
             self._digester,
@@ -87,7 +87,7 @@ class RecordEncoder:
         fragment_first_entry_id: int,
         transactions: Mapping[str, int] | None = None,
     ) -> journal.EncodedRecord:
-        """A confirmation of all that is acknowledged.
+        """Encode a confirmation of all acknowledged entries.
 
         Args:
             transactions: as in ``name``; None if this writer commits none.

@@ -1,7 +1,7 @@
-"""Waiting for a writer as long as it renews its own time limits.
+"""Waits for a writer as long as the writer renews its own time limits.
 
-A writer ends by limits of its own, so a caller that waits longer than they last waits for nothing.
-The writer renews them while a slow bookie gets on, and its callers wait with it.
+A writer ends by its own limits, so a caller gains nothing by waiting longer. The writer renews its
+limits while a slow bookie makes progress, and its callers then wait on.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,9 @@ from bkspark.progress import overslept
 def is_there_within(
     has_come_within: Callable[[float], bool], seconds: float, backlog: Backlog
 ) -> bool:
-    """Whether something comes within ``seconds``, which begin anew with each renewal."""
+    """Return whether the awaited event comes within ``seconds``, which begin anew with each
+    renewal.
+    """
     while True:
         renewals, until = backlog.renewals, environment.monotonic() + seconds
         if has_come_within(seconds):
@@ -25,7 +27,7 @@ def is_there_within(
 
 
 def result_within(future: "Future[int]", seconds: float, backlog: Backlog) -> int:
-    """As ``future.result``; ``seconds`` begin anew with each renewal."""
+    """Return ``future.result``; ``seconds`` begin anew with each renewal."""
 
     def has_come_within(limit: float) -> bool:
         try:

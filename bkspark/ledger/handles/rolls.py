@@ -1,4 +1,4 @@
-"""Who waits for a new fragment, and is told once what became of it."""
+"""Keeps the callers that wait for a new fragment, and tells each the outcome once."""
 
 from collections.abc import Callable
 
@@ -8,11 +8,12 @@ from bkspark.ledger.handles.teller import Teller
 
 
 class Rolls:
-    """Of one writer; whoever uses it holds the writer's lock.
+    """The waiting callers of one writer. All methods need the writer's lock.
 
     Args:
-        leave: has the writer's own task do something.
-        told: called behind callbacks, locked: what was added meanwhile waits for their end.
+        leave: runs a function on the writer's own task.
+        told: called after the callbacks, under the lock: entries added meanwhile wait for their
+            end.
     """
 
     def __init__(
@@ -29,16 +30,16 @@ class Rolls:
         self._promises: list[Promise] = []
 
     def ask(self) -> Promise:
-        """One more waits: for the first entry of the fragment."""
+        """Add a waiting caller; return the promise of the fragment's first entry."""
         self._promises.append(Promise())
         return self._promises[-1]
 
     def begun(self, first_entry_id: int) -> None:
-        """It is in use."""
+        """Tell all callers that the fragment is in use."""
         self._teller.tell(((promise, first_entry_id) for promise in self.taken()), self._told)
 
     def refused(self, reason: str) -> None:
-        """There is none."""
+        """Fail all callers: no fragment was begun."""
         error = NotEnoughBookiesError(
             f"ledger {self._ledger_id}: no new fragment was begun: {reason}",
             hint="the one before is in use; ask again later",
@@ -47,6 +48,6 @@ class Rolls:
         self._leave(lambda: self._teller.fail(told))
 
     def taken(self) -> list[Promise]:
-        """Who waits, and is told by the caller."""
+        """Take the promises of all waiting callers; the caller must settle them."""
         promises, self._promises = self._promises, []
         return promises

@@ -14,12 +14,12 @@ class WriterSettings:
     """Settings of one writer. They are not stored.
 
     Attributes:
-        explicit_lac_ms: after a pause of this length the writer stores its last-add-confirmed, so
-            that readers of the open ledger may read its last entries; 0 never does.
-        add_entry_timeout_seconds: a bookie that makes no progress with a record for this time
-            counts as failed.
-        add_entry_quorum_timeout_seconds: an entry that is not acknowledged after this time ends the
-            writer.
+        explicit_lac_ms: pause after which the writer stores its last-add-confirmed, so that readers
+            of the open ledger may read its last entries; 0 never does.
+        add_entry_timeout_seconds: time without progress on a record after which a bookie counts as
+            failed.
+        add_entry_quorum_timeout_seconds: time without an acknowledgement of an entry after which
+            the writer ends.
         is_change_delayed: keep a failed bookie in the ensemble while every entry reaches its ack
             quorum without it.
         is_sync_deferred: an append returns as soon as the handle has the entry. Nothing is promised
@@ -48,7 +48,7 @@ class WriterSettings:
         arguments.yes_or_no("is_sync_deferred", given=self.is_sync_deferred)
 
     def with_metadata_timeout(self, seconds: float) -> "WriterSettings":
-        """The same settings, with enough time for a metadata store that may take ``seconds``.
+        """Return the settings with enough time for a metadata store that may take ``seconds``.
 
         Each acknowledgement needs the metadata check. The default time for an acknowledgement has
         room only for the default time of the metadata store.
@@ -76,9 +76,9 @@ class ReaderSettings:
     """Settings of one reader. They are not stored.
 
     Attributes:
-        speculative_read_ms: if a bookie has not answered after this time, the reader asks the next
-            one too, and takes the first good answer. None asks the next one only after a fault.
-        read_timeout_seconds: after this time without an answer the reader asks the next bookie.
+        speculative_read_ms: time without an answer after which the reader asks the next bookie too,
+            and takes the first good answer. None asks the next bookie only after a fault.
+        read_timeout_seconds: time without an answer after which the reader asks the next bookie.
         is_sticky: if every bookie has every entry (E = Qw), read from one bookie while it is good.
             False spreads reads over the write set of each entry.
 
@@ -120,4 +120,4 @@ class ReaderSettings:
 USUAL_READS = ReaderSettings()
 
 LINGER_SECONDS = 0.05
-"""For answers that would be nice to have, once there are enough."""
+"""Wait for further answers once there are enough."""

@@ -1,4 +1,4 @@
-"""Tables on their way into a ledger: all that can be refused is refused before they have ids."""
+"""Converts tables for a ledger, and refuses bad tables before they get entry ids."""
 
 import pyarrow as pa
 
@@ -8,7 +8,7 @@ from bkspark.ledger.handles.group_bounds import require_within_bounds
 
 
 class TableIntake:
-    """Makes one batch of each table that is appended to a ledger with ``schema``."""
+    """Converts each table appended to a ledger with ``schema`` into one batch."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
@@ -17,14 +17,15 @@ class TableIntake:
         self._convertible = schema
 
     def rows_of(self, table: pa.Table, first_row: int = 0) -> pa.RecordBatch:
-        """The rows of ``table`` as the ledger stores them.
+        """Return the rows of ``table`` as the ledger stores them.
 
         Args:
             first_row: the number of its first row, for messages.
 
         Raises:
-            InvalidRequestError: they are too many, do not have the ledger's schema, or a reader
-                could not decode them; it names the column, and the row if one value is to blame.
+            InvalidRequestError: the rows are too many, do not have the ledger's schema, or a reader
+                could not decode them. The message names the column, and the row if a value is the
+                cause.
         """
         require_within_bounds(table.num_rows, table.nbytes)
         if not table.schema.equals(self._convertible, check_metadata=True):

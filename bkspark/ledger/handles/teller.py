@@ -1,7 +1,7 @@
-"""Telling callers what became of their appends: in entry order, and callbacks apart from the rest.
+"""Tells callers the outcome of their appends, in entry order.
 
-A callback is code of the user and may take long. So it runs on the writer's own task, and whatever
-is to be told behind it waits for it there. Where there is none, whoever has the news tells it.
+A callback is user code and may take long. So it runs on the writer's own task, and all later news
+waits for it there. Without callbacks, the thread that has the news tells it.
 """
 
 import threading
@@ -13,11 +13,11 @@ from bkspark.ledger.handles.promise import Promise, settle, settle_in_silence
 
 
 class Teller:
-    """Of one writer.
+    """Tells the callers of one writer.
 
     Args:
-        lock: the writer's; whoever calls ``tell`` holds it.
-        leave: has the writer's own task do something, behind what it was left before.
+        lock: the writer's; held by the caller of ``tell``.
+        leave: runs a function on the writer's own task, after those left before.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class Teller:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is left to the writer's own task."""
+        """Whether news is left to the writer's own task."""
         return self._left > 0
 
     @property
@@ -39,7 +39,7 @@ class Teller:
         return self._by_thread == threading.get_ident()
 
     def tell(self, results: Iterator[tuple[Promise, int]], then: Callable[[], None]) -> None:
-        """Give promises their results, and call ``then`` behind the last callback, locked."""
+        """Settle promises, and call ``then`` after the last callback, under the lock."""
         left = results if self._left else settle_in_silence(results)
         if left is None:
             then()
@@ -48,7 +48,7 @@ class Teller:
         self._leave(lambda: self._tell(left, then))
 
     def fail(self, errors: Iterable[tuple[Promise, BookKeeperError]]) -> None:
-        """Tell who still waits why; by the writer's own task."""
+        """Fail promises that are not settled; called by the writer's own task."""
         self._by_thread = threading.get_ident()
         for promise, error in errors:
             if not promise.done():

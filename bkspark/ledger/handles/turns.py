@@ -1,4 +1,4 @@
-"""How far the runner of a writer's machine is."""
+"""State of the thread that runs a writer's machine."""
 
 from collections import deque
 from collections.abc import Callable
@@ -12,13 +12,13 @@ Slow = Callable[[], News]
 
 
 class Turns:
-    """How far the machine's runner is.
+    """State of the machine's runner.
 
     Attributes:
-        events: that happened and were not taken, each with the metadata that it tells of.
-        is_amid: whether somebody runs the machine.
-        check: a metadata check that is to be made.
-        is_over: whether everything is done.
+        events: not taken yet, each with the version of the metadata it reports.
+        is_amid: whether a turn is running.
+        check: a metadata check to be made.
+        is_over: whether all work is done.
     """
 
     def __init__(self) -> None:
@@ -29,11 +29,13 @@ class Turns:
 
 
 def nothing() -> None:
-    """Look at the time anew."""
+    """Do nothing; wakes the writer's task, so that it looks at the time."""
 
 
 def known(ledger: LedgerMetadata, error: BaseException) -> BookKeeperError:
-    """Why a writer ends. It has sent entries; a question it could not ask leaves them open."""
+    """Return why a writer ends. It has sent entries, so an unsent question leaves their outcome
+    unknown.
+    """
     if isinstance(error, NothingSentError):
         return error.in_doubt(f"ledger {ledger.ledger_id}")
     if isinstance(error, BookKeeperError):

@@ -1,7 +1,6 @@
 """The write handle: one writer adds entries to an open ledger, from Python, without Spark.
 
-While one group of entries is being stored, the next one gathers (group commit). ``writing`` decides
-what is sent and when. ``writer`` carries it out.
+While a group of entries is being stored, the next group gathers (group commit).
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -44,30 +43,30 @@ from bkspark.protocol.writer.writing import LedgerWriter
 class WriteHandle(ClosedAtEnd):
     """Adds entries to one ledger; made by ``BookKeeper.create_ledger``.
 
-    A ``with`` block closes the ledger at its end. If the block ends by an exception, it only
+    A ``with`` block closes the ledger at its end. If an exception ends the block, the handle only
     releases resources, and the ledger stays open for recovery.
 
     **Deferred sync** (``WriterSettings(is_sync_deferred=True)``): ``append`` and ``append_many``
-    return an id as soon as this handle has the entry in memory. This is no acknowledgement: no
-    bookie has the entry, ``last_add_confirmed`` does not include it, and it is lost if this process
-    dies. ``force``, ``close`` and the roll of a log write all entries, in order. When they return,
-    all of them are durable on ack quorums and confirmed. ``release`` writes them too, but does not
-    say whether that worked. If the memory for entries is full (``HELD_BYTES_MAX``), the handle
+    return an id as soon as this handle has the entry in memory. The id is no acknowledgement: no
+    bookie has the entry, ``last_add_confirmed`` does not include it, and a crash of this process
+    loses the entry. ``force``, ``close`` and the roll of a log write all entries, in order. When
+    they return, all entries are durable on ack quorums and confirmed. ``release`` writes them too,
+    but does not report success. If the memory for entries is full (``HELD_BYTES_MAX``), the handle
     writes them by itself. After an error the next append and ``force`` raise it. They cannot say
-    how much of the entries a recovery will keep.
+    how many of the entries a recovery will keep.
 
-    This differs from BookKeeper's DEFERRED_SYNC. There, unsynced entries lie on the bookies and
-    mostly survive their writer. Here, a bookie never has bytes that are not durable.
+    BookKeeper's DEFERRED_SYNC differs: there, unsynced entries lie on the bookies and mostly
+    survive their writer. Here, a bookie never has bytes that are not durable.
 
     A handle that is garbage-collected without ``close`` is released, with a ``ResourceWarning``.
 
     Args:
         begun: the journals of the members.
-        standing: where the writer begins; for a ledger that had a writer before.
+        standing: where the writer begins, in a ledger with earlier writers.
         unjoined: ids of bookies that the writer must not ask to join (R19).
     """
 
-    _is_let_go = True  # until there is something to let go of
+    _is_let_go = True  # until there are resources to release
 
     def __init__(
         self,
@@ -111,33 +110,34 @@ class WriteHandle(ClosedAtEnd):
 
     @property
     def last_add_confirmed(self) -> int:
-        """The id of the last acknowledged entry; -1 if there is none."""
+        """The id of the last acknowledged entry; -1 without entries."""
         return self._writer.machine.pending.last_add_confirmed
 
     @property
     def last_add_fully_replicated(self) -> int | None:
-        """The last entry up to which all are on every bookie of their write sets; -1 if none is.
+        """The last entry such that all up to it are on every bookie of their write sets; -1 if
+        none.
 
-        None for a ledger that does not guarantee its write quorum: its writer does not count that.
+        None for a ledger that does not guarantee its write quorum: its writer keeps no such count.
         """
         lagging = self._writer.machine.pending.lagging
         return None if lagging is None else lagging.last_add_fully_replicated
 
     @property
     def last_add_pushed(self) -> int:
-        """The id of the last entry that was given one; -1 if there is none."""
+        """The last entry id given so far; -1 without entries."""
         if self._settings.is_sync_deferred:
             return self._writer.backlog.last_taken
         return self._writer.machine.pending.last_add_pushed
 
     @property
     def metadata(self) -> LedgerMetadata:
-        """The ledger's metadata as this writer knows it."""
+        """The ledger's metadata known to this writer."""
         return self._writer.metadata
 
     @property
     def faults(self) -> dict[str, str]:
-        """Bookies that this writer stopped using, each with the reason in one line."""
+        """Bookies no longer used by this writer, each with the reason in one line."""
         return self._writer.faults
 
     @property
@@ -151,18 +151,20 @@ class WriteHandle(ClosedAtEnd):
 
     @property
     def may_be_sealed(self) -> bool:
-        """Whether ``close`` need not wait for a bookie that is away, to have every copy there."""
+        """Whether ``close`` can end without waiting for the copies of an absent bookie."""
         machine = self._writer.machine
         return machine.pending.lagging is None or not machine.changes.failed
 
     def on_failure(self, tell: Callable[[], None]) -> None:
-        """Call ``tell`` whenever a member is given up; it must take no lock, and not wait."""
+        """Call ``tell`` whenever the writer gives up a member; it must take no lock, and not
+        wait.
+        """
         self._members.on_failure = tell
 
     def append(self, value: bytes) -> int:
         """Add one entry, and return its id when the entry is durable on an ack quorum.
 
-        With deferred sync it returns at once, and nothing is promised before ``force``.
+        With deferred sync the call returns at once, without any promise before ``force``.
 
         Raises:
             LedgerFencedError: another client recovers the ledger. The outcome is unknown.
@@ -176,8 +178,8 @@ class WriteHandle(ClosedAtEnd):
     def append_async(self, value: bytes) -> "Future[int]":
         """Add one entry. The future completes with the entry's id, in the order of entries.
 
-        A callback of the future may call ``append_async``. It must not call ``append``, which would
-        wait for itself and raises.
+        A callback of the future may call ``append_async``. It must not call ``append``: the call
+        would wait for itself, and raises.
         """
         self._require_bytes(is_bytes=isinstance(value, bytes))
         if len(value) > GROUP_BYTES_MAX:
@@ -198,7 +200,7 @@ class WriteHandle(ClosedAtEnd):
 
         Raises:
             InvalidRequestError: there is no entry, there are too many, or they do not fit the
-                ledger's schema. Nothing was added.
+                ledger's schema. No entry was added.
         """
         self._require_may_wait("append_many")
         if may_split and count_of(entries):
@@ -208,7 +210,7 @@ class WriteHandle(ClosedAtEnd):
         return last - len(entries) + 1, last
 
     def require_appendable(self, entries: Entries, first_row: int = 0) -> None:
-        """Raise what ``append_many`` would raise for these entries. Nothing is added.
+        """Raise the error that ``append_many`` would raise for these entries. No entry is added.
 
         Args:
             first_row: the number of the first entry, for messages.
@@ -226,11 +228,11 @@ class WriteHandle(ClosedAtEnd):
     def wait_for_room(self) -> None:
         """Wait while too many bytes are not acknowledged. In a callback it does not wait.
 
-        The caller must hold no lock that callbacks take, because callbacks run before there is
+        The caller must hold no lock needed by callbacks, because callbacks run before there is
         room.
 
         Raises:
-            NotEnoughBookiesError: nothing was acknowledged for the whole time limit.
+            NotEnoughBookiesError: no entry was acknowledged for the whole time limit.
         """
         self.require_own_process()
         if self._writer.backlog.is_full and not self._writer.is_telling_here:
@@ -248,15 +250,15 @@ class WriteHandle(ClosedAtEnd):
         return self._submit(values, len(values), self._require_values(values))
 
     def force(self) -> None:
-        """Return when everything that any thread has added so far is acknowledged.
+        """Return when all entries added so far, by any thread, are acknowledged.
 
         Acknowledged means durable on Qa bookies of the write set, with and without deferred sync.
         BookKeeper's ``force`` waits for all E bookies. Here a bookie that hangs does not delay it.
 
         Raises:
             OutcomeUnknownError: there was no answer in time.
-            BookKeeperError: what ended the writer. The outcome of entries since the last ``force``
-                is unknown until a recovery.
+            BookKeeperError: the error that ended the writer. Only a recovery can tell the outcome
+                of entries since the last ``force``.
         """
         self._require_may_wait("force")
         last = self._writer.force()
@@ -264,32 +266,30 @@ class WriteHandle(ClosedAtEnd):
             self._wait_for(last)
 
     def begin_fragment(self) -> "Future[int]":
-        """Choose bookies anew, and write all entries to them that are not on their way yet.
+        """Choose bookies anew, and write all entries to them that are not in flight yet.
 
         Returns at once. The future completes with the first entry of the new fragment. Or it fails
-        with ``NotEnoughBookiesError``: then the handle continues on the old bookies. Entries that
-        are added meanwhile wait no longer than it takes to store one entry and to change the
-        metadata.
+        with ``NotEnoughBookiesError``: then the handle continues on the old bookies. Entries added
+        meanwhile are delayed by at most the time to store one entry and to change the metadata.
 
         Raises:
             LedgerClosedError: the handle is closed.
-            BookKeeperError: what ended the writer.
+            BookKeeperError: the error that ended the writer.
         """
         self.require_own_process()
         return self._writer.roll()
 
     def close(self) -> None:
-        """Wait until all entries are acknowledged, then close the ledger at the last acknowledged
-        entry.
+        """Wait until all entries are acknowledged, then close the ledger at the last of them.
 
-        A ledger that guarantees its write quorum is closed only if all entries are on every bookie
-        of their write sets. Otherwise it stays open. After the close nothing is acknowledged (H11).
+        A ledger that guarantees its write quorum is closed only if every bookie of their write sets
+        has all entries; otherwise it stays open. After the close no entry is acknowledged (H11).
 
         Raises:
             LedgerFencedError: another client recovers the ledger.
-            LedgerClosedError: another client closed it at another entry.
+            LedgerClosedError: another client closed the ledger at another entry.
             OutcomeUnknownError: the writer or the metadata store gave no answer in time.
-            BookKeeperError: what ended the writer. The ledger stays open for recovery.
+            BookKeeperError: the error that ended the writer. The ledger stays open for recovery.
         """
         self.leave()
         if self._is_sealed:
@@ -311,7 +311,7 @@ class WriteHandle(ClosedAtEnd):
 
         Raises:
             OutcomeUnknownError: the writer gave no answer in time.
-            BookKeeperError: what ended the writer. The ledger stays open for recovery.
+            BookKeeperError: the error that ended the writer. The ledger stays open for recovery.
         """
         self.release()
         if self._writer.error is not None:
@@ -320,7 +320,7 @@ class WriteHandle(ClosedAtEnd):
             raise self._no_end("the writer")
 
     def explaining(self) -> AbstractContextManager[None]:
-        """A block in which an error becomes ``InvalidTermError`` if a later term has begun."""
+        """Return a block that turns errors into ``InvalidTermError`` if a later term has begun."""
         return self._members.explaining()
 
     def release(self) -> None:
@@ -355,8 +355,7 @@ class WriteHandle(ClosedAtEnd):
             )
 
     def result_within(self, future: "Future[int]", seconds: float) -> int:
-        """The result of an append's ``future``. ``seconds`` begin anew while slow bookies make
-        progress.
+        """Return the result of ``future``; ``seconds`` begin anew while slow bookies make progress.
 
         Raises:
             TimeoutError: there was no result.
@@ -384,7 +383,9 @@ class WriteHandle(ClosedAtEnd):
         self._cluster.ledgers.update(str(self.ledger_id), closed)
 
     def _require_values(self, values: Sequence[bytes]) -> int:
-        """How many bytes they have, if they can be appended at once."""
+        """Return the total bytes of ``values``, or refuse values that cannot be appended at
+        once.
+        """
         self._require_bytes(is_bytes=all(isinstance(value, bytes) for value in values))
         size = sum(map(len, values))
         require_within_bounds(len(values), size)

@@ -1,13 +1,12 @@
-"""The runner of a writer: it brings its machine what happens, and carries out what that decides.
+"""Runs a writer's state machine: feeds it events, and carries out its instructions.
 
-What is decided, and when, is in the protocol (``writing``). Callers bring what they append, lanes
-what bookies have stored. Whoever brings an event runs the machine, one at a time under a lock, and
-carries out what takes no time. What may take long is done without the lock:
+The protocol (``writing``) decides. Callers bring appends; lanes bring what bookies have stored. The
+thread that brings an event runs the machine, under the writer's lock, and carries out instructions
+that take no time. Slow work is done without the lock:
 
-- a metadata check, by the lane that brought it about if the lane has nothing else to do, and by the
-  writer's own task if it has;
-- looking for a bookie, and a compare-and-set, by a task of its own, so that the others go on;
-- callbacks of futures, and the end, by the writer's own task, which watches the time besides.
+- a metadata check: by the lane that caused the check, if idle; otherwise by the writer's own task;
+- a search for a bookie, and a compare-and-set: by a separate task, so that the rest continues;
+- callbacks of futures, and the end: by the writer's own task, which also watches the time.
 """
 
 import logging
@@ -43,16 +42,16 @@ from bkspark.protocol.writer.writing import LedgerWriter
 logger = logging.getLogger(__name__)
 
 LANES_END_SECONDS = 3.0
-"""How long an ending writer waits for copies that no acknowledgement needs any more."""
+"""How long an ending writer waits for copies that no acknowledgement needs."""
 
 
 class Writer:
     """Runs one writer's side of the protocol for one ledger in one term.
 
     Attributes:
-        machine: decides; only under the lock.
-        backlog: what was submitted and is not acknowledged.
-        error: what ended it.
+        machine: decides; used only under the lock.
+        backlog: unacknowledged submissions.
+        error: the error that ended the writer.
     """
 
     def __init__(
@@ -75,7 +74,7 @@ class Writer:
         ledger_id = machine.metadata.ledger_id
         self._rolls = Rolls(ledger_id, self._teller, self._own_work.put, self._go_on)
         with self._lock:
-            self._turns.is_amid = True  # lanes may report before all of them are there
+            self._turns.is_amid = True  # lanes may report before all lanes exist
             self._lanes = Lanes(self._open_lane)
             self._deadlines = Deadlines(settings, self.machine, self.backlog, self._lanes)
             for index, member in enumerate(machine.ensemble):
@@ -86,25 +85,25 @@ class Writer:
     # --- called by others ------------------------------------------------------------------
 
     def submit(self, submitted: Submitted) -> int:
-        """Take rows, without waiting; returns the id that the last of them gets if all goes well.
+        """Take rows without waiting; return the id of their last entry, if no error follows.
 
         Raises:
             LedgerClosedError: the handle was closed.
-            BookKeeperError: what ended the writer.
+            BookKeeperError: the error that ended the writer.
         """
         with self._lock:
             if not self.backlog.has_ended:
                 is_next = not self.backlog.gathered.has_next
                 last = self.backlog.add(submitted)
-                if is_next and self._may_send:  # else whoever lets the one before go sends it too
+                if is_next and self._may_send:  # else sending earlier rows sends these too
                     self._leave(self._turn())
                 return last
         raise self._never_sent()
 
     def force(self) -> Promise | None:
-        """Have all written that was submitted; the promise of the last of it, if there is one.
+        """Write all held submissions; return the promise of the last entry, if any.
 
-        Acknowledgements come in entry order, so whoever has that one has all.
+        Acknowledgements come in entry order, so the last one implies all.
         """
         with self._lock:
             last = self.backlog.last_promise
@@ -113,8 +112,7 @@ class Writer:
             return last
 
     def roll(self) -> Promise:
-        """Have what is added from now on written to a new fragment; its first entry, when it is
-        begun.
+        """Write later entries to a new fragment; the promise gives its first entry.
 
         Raises:
             As ``submit``.
@@ -127,14 +125,15 @@ class Writer:
         raise self._never_sent()
 
     def stop(self) -> None:
-        """End after what was submitted before; returns at once, and holds no lock."""
+        """End after all earlier submissions; returns at once and takes no lock."""
         self._own_work.put(self._stop)
 
     @property
     def is_telling_here(self) -> bool:
-        """Whether the caller runs in a callback of a future that is being completed here.
+        """Whether the caller runs in a callback of a future completed by this writer.
 
-        All acknowledgements wait for such a callback, so it must not wait for one.
+        All acknowledgements wait for the callback, so the callback must not wait for an
+        acknowledgement.
         """
         return self._teller.is_telling_here
 
@@ -147,7 +146,7 @@ class Writer:
         return dict(self.machine.changes.failures)
 
     def run(self) -> None:
-        """The writer's own task: what others leave to it, until everything is done."""
+        """Run the writer's own task: work left by other threads, until all is done."""
         while not self._turns.is_over:
             work = self._next_work()
             try:
@@ -158,7 +157,7 @@ class Writer:
     # --- events ----------------------------------------------------------------------------
 
     def _report(self, event: steps.Stored | steps.Failed) -> None:
-        """A lane's event; a lane that is at leisure makes the check that it leads to."""
+        """Take a lane's event; an idle lane also makes the check that follows."""
         with self._lock:
             lane = self._lanes.at(event.ensemble_index, event.bookie_id)
             if lane is not None and isinstance(event, steps.Stored):
@@ -175,9 +174,10 @@ class Writer:
             self._leave(self._turn(event, seen))
 
     def _claimed(self, check: Slow | None, lane: Lane | None) -> Slow | None:
-        """The check, if the lane makes it itself.
+        """Return the check if the idle lane makes it itself.
 
-        Whoever runs callbacks makes it otherwise: nothing comes between it and what it confirms.
+        Otherwise the writer's own task makes the check, and then runs the callbacks without a
+        switch.
         """
         if check and lane and lane.has_nothing_to_do and self.backlog.is_quickly_told:
             lane.is_away = True
@@ -206,15 +206,15 @@ class Writer:
     def _turn(
         self, event: steps.Event | None = None, seen: Versioned[LedgerMetadata] | None = None
     ) -> Slow | None:
-        """Run the machine until nothing is left to do at once; a check that is to be made.
+        """Run the machine until it needs an event; return a metadata check to be made.
 
-        One that is interrupted ends the writer: what it had half done is not gone on with.
+        An interrupted turn ends the writer: half-done work is not continued.
         """
         turns = self._turns
         if event is not None:
             turns.events.append((event, seen))
         if turns.is_amid:
-            return None  # whoever is amid a turn on this thread goes on with it
+            return None  # the turn running lower on this stack takes it
         turns.is_amid = True
         try:
             if self._run_machine():
@@ -230,7 +230,7 @@ class Writer:
         return check
 
     def _run_machine(self) -> bool:
-        """Whether anything was done."""
+        """Return whether any work was done."""
         events, has_done = self._turns.events, False
         while True:
             if events:
@@ -245,7 +245,7 @@ class Writer:
 
     @property
     def _may_send(self) -> bool:
-        """Not before callers know what the next record says: that it is acknowledged."""
+        """Whether to send: callers must know of acknowledgements before a record states them."""
         may_submit = self.machine.may_submit and self.backlog.gathered.has_next
         return may_submit and not self._teller.is_busy and not self._lanes.is_congested
 
@@ -262,7 +262,7 @@ class Writer:
             self._carry_out(step)
 
     def _send(self, taken: list[Submitted]) -> None:
-        """Put what has gathered, up to the limits, into one record and send it."""
+        """Put gathered submissions, up to the limits, into one record and send it."""
         rows = sum(submitted.row_count for submitted in taken)
         size = sum(submitted.byte_count for submitted in taken)
         first, *others = self.machine.receive(steps.Submitted(rows, size))
@@ -342,14 +342,14 @@ class Writer:
     # --- the writer's own task -------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Wake the writer's own task, if it sleeps too long."""
+        """Wake the writer's own task if it would sleep too long."""
         if not self._deadlines.is_watched_soon:
             due = self._deadlines.next()
             if due is not None and due.at < self._deadlines.wakes_at:
                 self._own_work.put(nothing)
 
     def _next_work(self) -> Callable[[], None]:
-        """What others have left; that nothing happened in time is work too."""
+        """Return work left by other threads, or the work of a passed deadline."""
         with self._lock:
             due = self._deadlines.fall_asleep()
         try:
@@ -380,7 +380,7 @@ class Writer:
         self._own_work.put(self._finish)
 
     def _finish(self) -> None:
-        """Release everything; whoever still waits learns that the outcome is unknown."""
+        """Release all resources; fail waiting callers, as their outcome is unknown."""
         self._lanes.stop(LANES_END_SECONDS)
         self._members.close()
         error = self._never_sent()
@@ -391,7 +391,7 @@ class Writer:
         self._turns.is_over = True
 
     def _never_sent(self) -> BookKeeperError:
-        """Asks the metadata for the reason until the end: never under the lock."""
+        """Return the reason of the end; may ask the metadata, so never call it under the lock."""
         if self.error is not None:
             return self.error if self._turns.is_over else self._members.explained(self.error)
         what = f"ledger {self.metadata.ledger_id} is closed"

@@ -36,8 +36,7 @@ def records_after(
 
     Args:
         problems: gets a line if the journal is damaged. Records before the damage are returned:
-            they
-            are whole, and their ids show a gap.
+            they are whole, and their ids show a gap.
 
     Raises:
         CorruptDataError: there is no such journal.
@@ -88,8 +87,7 @@ class JournalEnd:
         record: its last good record; None if none was found.
         end: where ``record`` ends, in bytes.
         is_whole: whether no bytes follow ``record``. Following bytes may be a record in the middle
-            of
-            its append, or remains of lost records.
+            of its append, or remains of lost records.
     """
 
     record: AddRecord | None = None

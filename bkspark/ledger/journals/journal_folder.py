@@ -7,8 +7,7 @@ other bookies decide.
 
 A listing is a hint (H21): some stores leave out new names for a while. So journals named by the
 metadata are looked up by name, and no absence rests on a listing alone. A listing may still leave
-out
-copies made by a recovery that did not close the ledger.
+out copies made by a recovery that did not close the ledger.
 """
 
 from collections.abc import Iterable
@@ -44,8 +43,7 @@ def journals_of(ledger: LedgerMetadata, member: Member) -> tuple[str, ...]:
     """Return the journal names on ``member`` that follow from the metadata.
 
     They belong to the writers of the member's fragments and, unless a recovery is running, to the
-    client
-    whose token the record has: the present writer, or the recovery that closed the ledger.
+    client whose token the record has: the present writer, or the recovery that closed the ledger.
     """
     who = [(f.term, f.token) for f in ledger.fragments if member in f.ensemble and f.token]
     if ledger.state is not LedgerState.IN_RECOVERY:

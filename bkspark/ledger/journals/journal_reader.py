@@ -43,8 +43,7 @@ DAMAGE_BYTES_MAX = 5 * 2**29
 """Most bytes that a writer can leave damaged, after its last good record or between good records.
 
 A record has at most 2 GiB of rows and a header of 256 MiB; the rest is room for records sent
-together
-with it.
+together with it.
 """
 
 
@@ -271,8 +270,7 @@ class JournalReader:
         """Return how the journal ends after ``end``, by its next ``reach`` bytes.
 
         Zeros alone are blocks that were allocated and never written, unless there are more of them
-        than a
-        writer can have been about to write.
+        than a writer can have been about to write.
         """
         begin = self.end
         if begin >= self.size:

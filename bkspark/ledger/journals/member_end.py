@@ -69,8 +69,7 @@ class MemberEnd:
         ``before``.
 
         A journal may have bytes after its last record if the last record has moved on since
-        ``before``: an
-        append was running.
+        ``before``: an append was running.
         """
         return not self.problem and all(
             end.is_whole or (before is not None and _grew(before.ends.get(name), end))
@@ -136,8 +135,7 @@ def _lost(
     """Return why the bookie may have had more than it shows: a marker of its first step is missing.
 
     Records written there since by a recovery are copies, and do not show all former records. A
-    remaining
-    journal may have lost its end together with the marker (R18).
+    remaining journal may have lost its end together with the marker (R18).
     """
     taken = Taken.of(ledger)
     own = ends.get(taken.journal)

@@ -1,8 +1,7 @@
 """Reads one ledger's journals on one bookie: finds them by name and reads them by pages.
 
 Only one task at a time uses an object. Every question opens the storage anew, so a wiped, swapped
-or
-unmounted directory is noticed.
+or unmounted directory is noticed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -140,8 +139,7 @@ class MemberJournals:
         skipped.
 
         The owner's journals come first. Journals of later terms hold copies; they are read only if
-        the
-        owner's journals do not show the whole record.
+        the owner's journals do not show the whole record.
         """
         terms = owners(ledger.fragments, entry_id)
         likely = [pages for pages in journals if layout.journal_term(pages.name) >= terms.start]

@@ -1,9 +1,8 @@
 """Waits after another recovery has displaced this recovery; then a new attempt may begin.
 
 Each recovery raises the term, and so undoes the work of the recovery before. Any number may begin
-at
-once, but a displaced recovery lets the other finish. It waits while the ledger is in recovery and
-changes, then for several looks without a change. The pause is random and doubles with each
+at once, but a displaced recovery lets the other finish. It waits while the ledger is in recovery
+and changes, then for several looks without a change. The pause is random and doubles with each
 displacement. An OPEN ledger ends the wait: its writer may change the record for ever. Waiting only
 helps progress; no decision rests on it.
 """

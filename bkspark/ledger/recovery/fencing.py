@@ -47,15 +47,13 @@ class FenceAndRead:
 
     The order is essential: an absence seen before the fence is durable can still turn into an
     acknowledged entry (RB-01, R16). After all reading, the instruction looks for the markers that
-    the
-    bookie took before the metadata named the bookie. Markers present then were present during the
-    reading, so no data was lost in between (R18).
+    the bookie took before the metadata named the bookie. Markers present then were present during
+    the reading, so no data was lost in between (R18).
 
     Attributes:
         writer: the writer to fence. A journal of a later term holds copies made by a recovery that
-            did
-            not close the ledger. The writer never counted such copies, so damage there does not put
-            entries missing from the writer's own journal in doubt.
+            did not close the ledger. The writer never counted such copies, so damage there does not
+            put entries missing from the writer's own journal in doubt.
         fragments: of the ledger; they decide which records count.
         journals: journal names known from the metadata.
     """
@@ -138,8 +136,7 @@ class FenceAndRead:
         """Return whether a journal may hold records of the last fragment.
 
         If fragments name their owners, journals of earlier terms hold none. So the cost does not
-        grow with
-        the number of earlier writers.
+        grow with the number of earlier writers.
         """
         is_owned = self.fragments[-1].owner > 0
         return not is_owned or layout.journal_term(name) >= self.writer.term

@@ -3,9 +3,8 @@
 The way back goes from trailer to trailer. At a damaged trailer, the usual trace of a killed writer,
 the search continues at the last frame before with a visible prefix. An application's data could
 imitate a frame, and a crash could leave such bytes at the end of a journal. But records of a
-journal
-name their writer's random token, so only records with the token lead the way. A journal made by a
-recovery holds records of other writers, and is read from its start.
+journal name their writer's random token, so only records with the token lead the way. A journal
+made by a recovery holds records of other writers, and is read from its start.
 
 Frames found after damage count like other frames: their digests bind them to their place. The
 entries before and after damage tell which entries it hides.
@@ -65,17 +64,14 @@ class JournalTail:
         records: that commit entries.
         last_add_fully_replicated: according to the records read, if asked for; -1 otherwise.
         last_add_confirmed: the highest LAC among the records read, also after damage (R14); -1
-            without
-            records.
+            without records.
         confirmed: the last record read whose entries are all confirmed. A confirmation also has the
             length and the transactions up to there.
         shown: first and last entries of the good records read.
         hidden: first and last entries that damaged records may have held; the last is None if no
-            good
-            record follows.
+            good record follows.
         reached: the last entry of the newest good record by the journal's own writer; -1 without
-            one,
-            as in a recovery's journal of copies.
+            one, as in a recovery's journal of copies.
         had: last entries on the ensemble's members, as stated by the good records read.
         has_records: whether there is a good record of any kind, also a header or a confirmation.
         rest_bytes: bytes after the last record reachable from the start.
@@ -107,8 +103,7 @@ def read_tail(
     """Return the records of journal ``name`` that ``since`` asks for.
 
     Records that do not count in the ledger are left out, after they have helped to tell what damage
-    may
-    hide.
+    may hide.
 
     Args:
         fragments: of the ledger.
@@ -207,8 +202,7 @@ def _begin_of_tail(
     """Return where to begin reading: at a frame with only settled entries, or at the start.
 
     Also return the good records met from there on, by their beginnings. None stands for records to
-    be
-    read again, because so many rows are not kept.
+    be read again, because so many rows are not kept.
     """
     seen, left, met = since.after, MET_BYTES_MAX, dict[int, StoredRecord | None]()
     for found in reader.backwards(reader.stored, past_damage=True):

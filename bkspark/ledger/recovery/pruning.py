@@ -74,9 +74,8 @@ class _Place:
         """Remove a writer's permission, after its journal and before the fence.
 
         So a client that looks for the fence, and then for the permission, always finds the fence or
-        a loss
-        (R20). The permission is needed until the journal is gone: it names the journal that may be
-        there.
+        a loss (R20). The permission is needed until the journal is gone: it names the journal that
+        may be there.
         """
         ledger_id = self.ledger.ledger_id
         if with_journal:

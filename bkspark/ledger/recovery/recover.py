@@ -1,9 +1,9 @@
 """Fences and recovers: closes a ledger of another writer without losing an acknowledged entry.
 
 ``recovering`` decides the steps and the conclusions; ``Recoverer`` carries the steps out. A
-recovery
-can be killed at any point and run again. Any number of recoveries may run at once: the closing CAS
-decides. Work on bookies is a list of picklable instructions, run by a thread pool or by Spark.
+recovery can be killed at any point and run again. Any number of recoveries may run at once: the
+closing CAS decides. Work on bookies is a list of picklable instructions, run by a thread pool or by
+Spark.
 """
 
 from collections.abc import Callable
@@ -30,8 +30,7 @@ class RecoveryReport:
         lost_from: the first entry given up with the operator's consent, though it may have been
             acknowledged; None without a loss.
         losses: one line for each range of confirmed entries with certain or possible loss, because
-            too
-            many bookies were declared lost or initialised anew, or have damaged journals.
+            too many bookies were declared lost or initialised anew, or have damaged journals.
         is_open: whether the ledger is OPEN again, for the next writer of an unbounded log.
     """
 
@@ -86,10 +85,8 @@ def recover(
 
     Raises:
         NotEnoughBookiesError: a decision is not possible yet. The message names the awaited
-            bookies, the
-            entry in doubt, and what would help. The ledger stays IN_RECOVERY, and ``bkspark
-            status``
-            shows the reason.
+            bookies, the entry in doubt, and what would help. The ledger stays IN_RECOVERY, and
+            ``bkspark status`` shows the reason.
         OutcomeUnknownError: other recoveries took over again and again, and none has finished.
         NoSuchLedgerError: there is no such ledger.
         UnauthorizedError: the password is missing or wrong; no writer was fenced.

@@ -1,9 +1,8 @@
 """Takes over a ledger that continues in later terms, in order to write to it.
 
 A takeover is a normal recovery, but it ends with the ledger OPEN in a new term for the caller. If
-the
-writer before left no undecided entry, one look is enough. No list has to name a new ledger, and the
-cost does not depend on the number of earlier writers.
+the writer before left no undecided entry, one look is enough. No list has to name a new ledger, and
+the cost does not depend on the number of earlier writers.
 """
 
 from collections.abc import Callable

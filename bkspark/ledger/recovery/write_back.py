@@ -36,12 +36,9 @@ class WriteBack:
 
     Records keep their own term and LAC, byte for byte. With the recovery's LAC, a reader would see
     entries below which the ledger may yet be closed (H8). The copies go to a journal of the
-    recovery's
-    own: nothing is appended to another client's journal, and no fence refuses the copies (RB-26).
-    If an
-    earlier, unfinished recovery has left the same bytes, the copies there are synced and count.
-    Otherwise
-    every recovery would leave a journal for all later recoveries to read.
+    recovery's own: nothing is appended to another client's journal, and no fence refuses the copies
+    (RB-26). If an earlier, unfinished recovery has left the same bytes, the copies there are synced
+    and count. Otherwise every recovery would leave a journal for all later recoveries to read.
 
     Attributes:
         term, token: of the recovery.

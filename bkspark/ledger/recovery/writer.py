@@ -12,8 +12,7 @@ class Writer:
     """The last writer of a ledger; a recovery fences the writer before looking for records.
 
     Only the last writer can still be writing, so one marker fences all, after any number of
-    recoveries
-    (R20).
+    recoveries (R20).
 
     Attributes:
         fence: the marker that fences the writer.
