@@ -1,12 +1,14 @@
-"""Metadata records that no client can read: which there are, what rests on each, and the way out.
+"""List unreadable metadata records, their dependents, and the way out; set records aside.
 
-Rule 1. An unreadable record is unknown, never absent. Only the operator's word makes it absent.
+Rule 1. An unreadable record is unknown, never absent. Only an operator's command makes the record
+absent.
 
-Rule 2. Nothing is deleted by that word. The bytes of the record are stored under another key first,
-durably. Copies of rows on bookies stay: a collection frees nothing for want of that record.
+Rule 2. Setting a record aside deletes no data. The record's bytes are first stored durably under
+another key. Copies of rows on bookies stay: a collection frees no files because of the missing
+record.
 
-Rule 3. The record is changed by compare-and-set from the bytes that were unreadable. A record that
-another client has stored meanwhile stays.
+Rule 3. The record is changed by compare-and-set from the unreadable bytes. A record stored by
+another client meanwhile stays.
 """
 
 import logging
@@ -64,12 +66,12 @@ _TWO_LEVELS = ("cursors", "pages")
 
 @dataclass(frozen=True, slots=True)
 class DamagedRecord:
-    """A record that cannot be read.
+    """An unreadable record.
 
     Attributes:
-        key: its name in the metadata store.
-        reason: why, in one line.
-        rests: what needs it.
+        key: its key in the metadata store.
+        reason: the fault, in one line.
+        rests: what depends on the record.
         way_out: what to do.
     """
 
@@ -81,7 +83,7 @@ class DamagedRecord:
 
 
 def find_damaged(cluster: Cluster) -> Iterator[DamagedRecord]:
-    """Each record that cannot be read; costs a look at all records.
+    """Yield each unreadable record; reads all records.
 
     Raises:
         OutcomeUnknownError: the metadata store does not list its records.
@@ -93,18 +95,19 @@ def find_damaged(cluster: Cluster) -> Iterator[DamagedRecord]:
 
 
 def set_aside(cluster: Cluster, key: str, *, url: str = "") -> str:
-    """Keep the bytes of an unreadable record under another key, and go on without the record.
+    """Move an unreadable record's bytes to another key and replace or delete the record.
 
     Args:
-        url: where the bookie is, for the record of a bookie: it is made anew from the cookie there.
+        url: the bookie's URL, for a bookie record: the record is restored from the cookie there.
 
     Returns:
-        Under what key its bytes are kept.
+        The key of the kept bytes.
 
     Raises:
-        InvalidRequestError: it can be read, there is none, or nothing can stand in its place.
-        MetadataVersionError: another client has changed it meanwhile.
-        OutcomeUnknownError: the store does not give its bytes, or no sure answer.
+        InvalidRequestError: the record is readable, missing, or cannot be replaced.
+        MetadataVersionError: another client has changed the record meanwhile.
+        OutcomeUnknownError: the store does not return the record's bytes, or gave no definite
+            answer.
     """
     if not key.partition("/")[2] or _kind(key) not in {*_RESTS, *_NOTES}:
         raise _no_key(key)
@@ -114,7 +117,7 @@ def set_aside(cluster: Cluster, key: str, *, url: str = "") -> str:
             f"there is no metadata record {key!r}",
             hint="`bkspark metadata damaged` lists those that cannot be read",
         )
-    reason = _malformation(key, stored.value)  # of the bytes that go (rule 3)
+    reason = _malformation(key, stored.value)  # checks the very bytes that are replaced (rule 3)
     if not reason:
         raise InvalidRequestError(
             f"metadata record {key!r} can be read, so it is not set aside",
@@ -134,7 +137,7 @@ def set_aside(cluster: Cluster, key: str, *, url: str = "") -> str:
             hint="look at it again: `bkspark metadata damaged`",
         ) from error
     if _kind(key) == layout.LEDGERS_PREFIX:
-        cluster.store.delete(key)  # no other ledger ever gets the number
+        cluster.store.delete(key)  # the ledger's number is never used again
     tell(logger, "metadata record %s was set aside; its bytes are %s", key, kept)
     return kept
 
@@ -164,10 +167,10 @@ def _described(cluster: Cluster, key: str, reason: str) -> DamagedRecord:
 
 
 def _log_that_ends_in(cluster: Cluster, key: str) -> str:
-    """The log that has the ledger at its end, open or not closed in its list; empty if none has."""
+    """Return the log with the ledger in its tail; empty without such a log."""
     name = key.partition("/")[2]
     for log in cluster.log_names():
-        with suppress(BookKeeperError):  # what else is damaged is told of by itself
+        with suppress(BookKeeperError):  # other damaged records are reported separately
             seen = cluster.logs.get(log)
             if seen is not None and layout.parse_ledger_key(name) in seen.value.tail:
                 return log
@@ -182,7 +185,7 @@ def _all_keys(cluster: Cluster) -> Iterator[str]:
 
 
 def _reason(cluster: Cluster, key: str) -> str:
-    """Why the record cannot be read, in one line; empty if it can, or if there is none."""
+    """Return the record's fault in one line; empty if readable or missing."""
     try:
         stored = cluster.store.get(key)
     except UNREAD as error:
@@ -191,7 +194,7 @@ def _reason(cluster: Cluster, key: str) -> str:
 
 
 def _malformation(key: str, data: bytes) -> str:
-    """Why ``data`` is no such record, in one line; empty if it is one."""
+    """Return the fault of ``data`` in one line; empty if decodable."""
     try:
         _decoder(key)(data)
     except (CorruptDataError, InvalidRequestError) as error:
@@ -200,7 +203,7 @@ def _malformation(key: str, data: bytes) -> str:
 
 
 def _decoder(key: str) -> Callable[[bytes], object]:
-    """What reads the record.
+    """Return the record's decoder.
 
     Raises:
         InvalidRequestError: no record has such a key.
@@ -248,7 +251,7 @@ def _no_key(key: str) -> InvalidRequestError:
 
 
 def _replacement(cluster: Cluster, key: str, url: str) -> bytes:
-    """What stands in the place of the record from now on."""
+    """Return the bytes replacing the record."""
     kind, _, name = key.partition("/")
     if url and kind != layout.BOOKIES_PREFIX:
         raise InvalidRequestError(
@@ -264,7 +267,7 @@ def _replacement(cluster: Cluster, key: str, url: str) -> bytes:
     else:
         data = IN_PLACE[kind](name, nonce)
     try:
-        if kind != layout.LEDGERS_PREFIX:  # of a ledger nothing stays
+        if kind != layout.LEDGERS_PREFIX:  # the record of a ledger is deleted
             _decoder(key)(data)
     except BookKeeperError as error:
         raise InvalidRequestError(f"{key} was not changed: {error.args[0]}") from error

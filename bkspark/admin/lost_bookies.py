@@ -1,13 +1,13 @@
-"""An operator's word that a bookie will never come back.
+"""Declare a bookie lost: the operator states the bookie will never come back.
 
-It is about a bookie *as it was initialised*. From then on no recovery waits for it, and no ensemble
-takes it in. Its silence still proves nothing, nor does what it lacks if it comes back: what other
-bookies hold is kept as before, and entries that only lost bookies could tell of are given up only
-by a second word, for one ledger (``accepts_loss`` of a recovery).
+The declaration concerns one incarnation of a bookie. From then on no recovery waits for the bookie,
+and no ensemble includes it. Its silence still proves nothing, nor does its missing data if the
+bookie comes back. Copies on other bookies stay. Entries only lost bookies could prove are given up
+only by a second statement, for one ledger (``accepts_loss`` of a recovery).
 
-One that can be read and not be written to may be declared lost where it is: it cannot be fenced, so
-no recovery gets on with it, but what it shows is kept. So may one that takes everything but the
-fence of a ledger that is being recovered.
+A readable bookie refusing writes may also be declared lost: fencing it is impossible, so recoveries
+would never finish; its copies stay readable. A bookie refusing only the fence of a ledger
+IN_RECOVERY may be declared lost too.
 """
 
 from contextlib import suppress
@@ -26,14 +26,14 @@ from bkspark.protocol.ledger.metadata import LedgerState, Member
 
 
 def declare_lost(cluster: Cluster, bookie_id: str, incarnation: str = "") -> Member:
-    """Record for ever that a bookie is lost; again changes nothing, also if it came back.
+    """Record for ever that a bookie is lost; a repeated call changes nothing.
 
     Args:
-        incarnation: which initialisation of the bookie is meant; empty for the registered one.
+        incarnation: the lost incarnation; empty for the registered incarnation.
 
     Raises:
-        InvalidRequestError: there is no such bookie, nothing names this incarnation, or the bookie
-            answers as it and can be written to.
+        InvalidRequestError: no such bookie; no ledger names the incarnation; or the bookie answers
+            with the incarnation and accepts writes.
     """
     member = _known_member(cluster, layout.bookie_id(bookie_id), incarnation)
     if member in cluster.lost_members():
@@ -48,7 +48,7 @@ def declare_lost(cluster: Cluster, bookie_id: str, incarnation: str = "") -> Mem
 
 
 def note_lost(cluster: Cluster, member: Member) -> None:
-    """Record it, whether the bookie answers or not."""
+    """Record a bookie as lost, even if the bookie answers."""
 
     def declared(before: LostBookie | None) -> LostBookie:
         known = () if before is None else before.incarnations
@@ -71,14 +71,14 @@ def _known_member(cluster: Cluster, bookie_id: str, incarnation: str) -> Member:
 
 
 def _is_named(cluster: Cluster, member: Member) -> bool:
-    """Whether a ledger's fragment has ``member`` in its ensemble."""
+    """Return whether a fragment of any ledger includes ``member``."""
     seen = (cluster.ledgers.get(str(ledger_id)) for ledger_id in cluster.ledger_ids())
     fragments = (f for found in seen if found is not None for f in found.value.fragments)
     return any(member in fragment.ensemble for fragment in fragments)
 
 
 def _answers(cluster: Cluster, record: BookieRecord, member: Member) -> bool:
-    """Whether it does now and takes markers, as recoveries need; storage that hangs does not."""
+    """Return whether the bookie answers in time and takes markers, as recoveries need."""
     address = cluster.address(
         BookieRecord(record.bookie_id, member.incarnation, record.url, record.domain)
     )
@@ -101,7 +101,7 @@ def _answers(cluster: Cluster, record: BookieRecord, member: Member) -> bool:
 
 
 def _fences(cluster: Cluster, member: Member) -> list[str]:
-    """The fences of ledgers that are being recovered, which ``member`` is to have."""
+    """Return the fences ``member`` must take in ledgers IN_RECOVERY."""
     seen = (cluster.ledgers.get(str(ledger_id)) for ledger_id in cluster.ledger_ids())
     return [
         Writer.of(found.value).fence

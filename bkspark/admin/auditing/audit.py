@@ -1,12 +1,12 @@
-"""The audit: each step reads records, asks all bookies at once, and holds one against the other.
+"""The audit: each step reads records, asks all bookies at once, and compares the answers.
 
-Rule 1. Metadata is read first and bookies are looked at behind it; what is found wanting is
-believed only of ledgers whose records are the same afterwards. Others are looked at again.
+Rule 1. Metadata is read first, bookies afterwards. A finding counts only if the ledger's record is
+unchanged after the answers. Other ledgers are examined again.
 
-Rule 2. What is kept from step to step is what is wrong, so the driver's memory does not grow with
-the data.
+Rule 2. Only findings are kept from step to step, so the driver's memory does not grow with the
+data.
 
-Nothing is decided by an audit: whoever repairs looks again.
+An audit decides nothing: a repair examines the bookies again.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -34,12 +34,12 @@ from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 
 LOOKS_MAX = 3
-"""A ledger that changes each time is looked at so often."""
+"""Attempts to examine a ledger whose record keeps changing."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """What one step knows: ledgers, and what bookies say of them."""
+    """Ledgers and bookies' answers of one step."""
 
     ledgers: Mapping[int, LedgerMetadata]
     audited: Mapping[int, LedgerMetadata]
@@ -51,10 +51,10 @@ class Audit:
     """Carries out a plan.
 
     Args:
-        dropped: ids of ledgers that logs have let go of: nothing need be left of them.
+        dropped: ids of ledgers dropped by logs: no copy of them is required.
 
     Attributes:
-        seen: ids of ledgers that are not deleted, those with unreadable records among them.
+        seen: ids of ledgers not deleted, including ledgers with unreadable records.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Audit:
         """Do all steps.
 
         Raises:
-            OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+            OutcomeUnknownError: the metadata store or Spark gave no definite answer.
         """
         done = 0
         progress(0, self._plan.ledger_count)
@@ -87,7 +87,7 @@ class Audit:
 
     @property
     def lost_bookies(self) -> frozenset[str]:
-        """Ids of bookies that were declared lost as they are registered."""
+        """Ids of bookies declared lost in their registered incarnation."""
         return frozenset(m.bookie_id for m in self._lost if m in self._addresses)
 
     def _take(self, step: Step) -> None:
@@ -101,7 +101,7 @@ class Audit:
     # --- one step ---------------------------------------------------------------------------
 
     def _look(self, step: Step) -> list[int]:
-        """Look once; ids of the ledgers that have to be looked at again."""
+        """Examine a step's ledgers once; return the ids to examine again."""
         ledgers = self._records(step.ledger_ids)
         audited = {
             ledger_id: slim(ledger)
@@ -136,7 +136,7 @@ class Audit:
         return {ledger_id: seen.value for ledger_id, seen in found.items() if seen is not None}
 
     def _ask(self, step: Step, audited: Mapping[int, LedgerMetadata]) -> dict[Member, Looked]:
-        """What each bookie shows; who gives no answer is not asked again by this audit."""
+        """Ask every bookie about its ledgers; a silent bookie is not asked again by the audit."""
         of_member: dict[Member, list[LedgerMetadata]] = {}
         for ledger in audited.values():
             for member in {m for fragment in ledger.fragments for m in fragment.ensemble}:
@@ -166,7 +166,7 @@ class Audit:
     # --- files whose records are missing ------------------------------------------------------
 
     def _look_for_unnamed_files(self, seen: _Seen) -> None:
-        """Where a bookie lacks records that name files, let others say which they are."""
+        """Where a bookie lacks records naming files, learn the file names from other members."""
         lacking = [
             (member, ledger_id)
             for (member, ledger_id), holding in seen.holdings.items()
@@ -229,7 +229,9 @@ class Audit:
         return Absent(self.findings.silent[member.bookie_id], is_gone=False)
 
     def _is_inline(self, seen: _Seen, ledger_id: int) -> bool | None:
-        """Whether records of the ledger hold their rows; None if nobody shows one."""
+        """Return whether records of the ledger hold their rows; None if no member shows a
+        record.
+        """
         if any(ledger_id in looked.inline for looked in seen.looked.values()):
             return True
         ledger = seen.audited[ledger_id]
@@ -241,7 +243,9 @@ class Audit:
         return False if is_shown else None
 
     def _waiting(self, ledger: LedgerMetadata, seen: _Seen) -> Waiting | None:
-        """Why an unclosed ledger does not get on; None if it is closed, or only being written."""
+        """Return why an unclosed ledger is stuck; None if closed, or OPEN with all bookies
+        there.
+        """
         if ledger.state is LedgerState.CLOSED:
             return None
         away = dict(self._away(ledger, seen))
@@ -262,7 +266,7 @@ class Audit:
         return Waiting(ledger.ledger_id, ledger.state.value, reason, tuple(sorted(away)), hint)
 
     def _away(self, ledger: LedgerMetadata, seen: _Seen) -> Iterator[tuple[str, str]]:
-        """Members of the last fragment that a writer or recovery would miss, and why (RB-25)."""
+        """Yield unusable members of the last fragment and the reasons (RB-25)."""
         for member in ledger.last_fragment.ensemble:
             answer = self._answer(member, ledger, seen)
             if isinstance(answer, Absent):
@@ -274,7 +278,7 @@ class Audit:
                 yield member.bookie_id, f"bookie {member.bookie_id} {lacks}"
 
     def _is_strange(self, ledger: LedgerMetadata, seen: _Seen) -> bool:
-        """Whether a bookie has something to tell: a journal may have gone since it was listed."""
+        """Return whether a bookie reports a problem: a journal may be gone since the listing."""
         holdings = (seen.holdings.get((member, ledger.ledger_id)) for member in seen.looked)
         return any(holding is not None and holding.problem for holding in holdings)
 
@@ -307,7 +311,7 @@ class Audit:
                 self.findings.problems.append(told)
 
     def _note_orphans(self, seen: _Seen) -> None:
-        """What bookies have besides; a ledger that is new by now is none."""
+        """Note files of unknown ledgers; a recently created ledger does not count."""
         for member, looked in seen.looked.items():
             for ledger_id in looked.others:
                 kind = self._orphan_kind(ledger_id, member, seen)
@@ -330,7 +334,7 @@ class Audit:
 
 
 def _whole_members(seen: _Seen, ledger_id: int) -> list[Member]:
-    """Members that show every record that they should; of each fragment one at least, if any."""
+    """Return members showing all their records: one of each fragment, if any."""
     ledger = seen.audited[ledger_id]
     chosen: dict[Any, Member] = {}
     for fragment, _ in known_fragments(ledger):

@@ -1,14 +1,14 @@
-"""How many good copies there are of what, per fragment, range and bookie.
+"""Count good copies per fragment, entry range and bookie.
 
-Rule 1. What a bookie holds is known only if it answers. One that does not answer is *unknown*, and
-what is unknown is never counted as missing: a range whose silent members could make it whole is
-``UNKNOWN`` and no worse.
+Rule 1. A bookie's content is known only if the bookie answers. Content of a silent bookie is
+*unknown*, and unknown copies never count as missing: a range whose silent members could complete it
+is ``UNKNOWN`` and no worse.
 
-Rule 2. A bookie that was initialised anew, that is registered no more, or that is silent and was
-declared lost, surely has nothing.
+Rule 2. A bookie surely has no copies if it was initialised anew, is no longer registered, or is
+silent and was declared lost.
 
-Rule 3. A record is needed by everybody whose write set has rows of it. A record that names entry
-logs is needed by all: its rows may lie on any window.
+Rule 3. Every member whose write set has rows of a record needs the record. All members need a
+record naming entry logs: its rows may lie on any window.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,11 +22,11 @@ from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, Member
 from bkspark.protocol.ledger.quorum import Quorum
 
 EVERYTHING = "everything"
-"""What a bookie lacks that has nothing of a fragment, or may have nothing."""
+"""Stands for all content of a fragment, if a bookie has, or may have, no part of the fragment."""
 
 
 class Copies(Enum):
-    """How many copies are left of an entry at best, the worst first."""
+    """The highest possible number of copies of an entry, worst first."""
 
     NONE = "none"
     BELOW_ACK_QUORUM = "below ack quorum"
@@ -38,15 +38,16 @@ _ORDER = list(Copies)
 
 
 def worst(found: Sequence[Copies]) -> Copies | None:
-    """The worst of ``found``; None if there is none."""
+    """Return the worst of ``found``; None if empty."""
     return min(found, key=_ORDER.index, default=None)
 
 
 def classify(quorum: Quorum, *, held: int, unknown: int) -> Copies:
-    """What it means that of a write set ``held`` members have an entry and others do not.
+    """Classify a write set by the number of members holding an entry.
 
     Args:
-        unknown: of the others, those of which it is not known.
+        held: members holding the entry.
+        unknown: members with unknown content.
     """
     possible = held + unknown
     if possible >= quorum.write_quorum_size:
@@ -58,13 +59,13 @@ def classify(quorum: Quorum, *, held: int, unknown: int) -> Copies:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something that a member should hold and that is not known to be there.
+    """Content a member should hold, missing or not known to exist.
 
     Attributes:
-        entries: first and last; rows of other stripes may lie between them.
-        what: ``EVERYTHING``, the folder of its journals, or the name of an entry log.
-        copies: how many there are of the worst of these entries.
-        is_unknown: whether the bookie may hold it.
+        entries: first and last; rows of other stripes may lie between.
+        what: ``EVERYTHING``, the folder of the journals, or the name of an entry log.
+        copies: copies of the worst of the entries.
+        is_unknown: whether the bookie may hold the content.
         reason: in one line.
     """
 
@@ -80,10 +81,10 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """A member that cannot be looked at.
+    """A member that cannot be examined.
 
     Attributes:
-        is_gone: whether it surely has nothing any more (rule 2).
+        is_gone: whether the member surely has no data any more (rule 2).
     """
 
     reason: str
@@ -91,16 +92,16 @@ class Absent:
 
 
 Answer = Holding | Absent | None
-"""What is known of a member and a ledger; None if it has all that it should have."""
+"""A member's content of a ledger; None if complete."""
 
 
 def gaps(
     ledger: LedgerMetadata, answers: Mapping[Member, Answer], *, is_inline: bool | None
 ) -> Iterator[Gap]:
-    """All that is missing, or may be, of the fragments of ``ledger`` whose entries are known.
+    """Yield all missing or possibly missing content of fragments with known entries.
 
     Args:
-        is_inline: whether the ledger's records hold their rows; None if nobody shows one.
+        is_inline: whether the ledger's records hold their rows; None if no member shows a record.
     """
     for fragment, entries in known_fragments(ledger):
         seen = [answers[member] for member in fragment.ensemble]
@@ -137,7 +138,7 @@ def _of_piece(
     answers: Sequence[Answer],
     is_inline: bool,
 ) -> dict[int, Copies]:
-    """For each member that lacks a record of ``piece``: what there is of the worst of its rows."""
+    """Return the copies of the worst rows, for each member lacking a record of ``piece``."""
     lacking = [index for index, ranges in enumerate(lacks) if is_within(piece, ranges)]
     found: dict[int, Copies] = {}
     for stripe, write_set in enumerate(quorum.write_sets()):
@@ -196,7 +197,7 @@ def _gap(
 def _gaps_of_files(
     ledger: LedgerMetadata, fragment: Fragment, answers: Sequence[Answer]
 ) -> Iterator[Gap]:
-    """Entry logs that are missing; those of members that cannot be looked at are not named."""
+    """Yield missing entry logs, except for members that cannot be examined."""
     missing: dict[str, dict[int, MissingFile]] = {}
     for index, answer in enumerate(answers):
         for file in answer.files if isinstance(answer, Holding) else ():
@@ -223,5 +224,5 @@ def _gaps_of_files(
 
 
 def with_files(answer: Holding, files: tuple[MissingFile, ...]) -> Holding:
-    """``answer``, with entry logs that it lacks and has no record of."""
+    """Return ``answer`` with further missing entry logs, named by other members' records."""
     return replace(answer, files=tuple(dict.fromkeys((*answer.files, *files))))

@@ -1,6 +1,4 @@
-"""What one bookie holds of one ledger, as it is told across processes: only what is not as it
-should be, so that a healthy cluster says next to nothing.
-"""
+"""One bookie's content of one ledger, in a compact form: only faults are sent across processes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,11 +9,11 @@ from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerSta
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A member's place in a fragment whose entries are known.
+    """A member's place in a fragment with known entries.
 
     Attributes:
-        index: of the member in the ensemble.
-        entries: all of the fragment's.
+        index: the member's position in the ensemble.
+        entries: all entries of the fragment.
     """
 
     fragment: Fragment
@@ -25,10 +23,10 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class MissingFile:
-    """An entry log that a member should hold and does not show as it should be.
+    """An entry log a member should hold but does not show intact.
 
     Attributes:
-        entries: from its first row to its last; rows of other stripes lie between.
+        entries: from its first to its last row; rows of other stripes lie between.
     """
 
     name: str
@@ -40,16 +38,17 @@ class MissingFile:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What a member lacks of a ledger.
+    """A member's missing content of a ledger.
 
     Attributes:
-        is_inline: whether the records it shows hold their rows; None if it shows none.
-        lacks: per fragment, by first entry id: entries whose records it does not show.
-        files: entry logs that records it shows name for it.
-        strays: files among the entry logs that no record it shows names.
-        problem: why there may be more than it shows; what it lacks is damaged then.
-        unknown: why it gave no sure answer about this ledger; all else is empty then.
-        is_unmarked: whether it lacks what it took for the ledger's writer, marker or journal.
+        is_inline: whether the shown records hold their rows; None without records.
+        lacks: entries without shown records, by the fragment's first entry id.
+        files: missing entry logs, named by shown records.
+        strays: number of entry logs no shown record names.
+        problem: why the member may hold more than shown; missing content is damaged then.
+        unknown: why the member gave no definite answer about the ledger; all else is empty then.
+        is_unmarked: whether the member lacks the marker or journal it took from the ledger's
+            writer.
     """
 
     ledger_id: int
@@ -63,24 +62,24 @@ class Holding:
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is nothing to tell."""
+        """Whether no fault was found."""
         told = self.lacks or self.files or self.strays or self.problem or self.unknown
         return not (told or self.is_unmarked)
 
     def lacking_in(self, fragment: Fragment) -> list[Range]:
-        """Entries of ``fragment`` whose records it does not show."""
+        """Return entries of ``fragment`` without shown records."""
         return [entries for first, entries in self.lacks if first == fragment.first_entry_id]
 
 
 def roles_of(ledger: LedgerMetadata, member: Member) -> Iterator[Role]:
-    """Where ``member`` should hold entries that are known: not of a last fragment that is open."""
+    """Yield the places of ``member`` with known entries; an open last fragment is left out."""
     for fragment, entries in known_fragments(ledger):
         if member in fragment.ensemble:
             yield Role(fragment, fragment.ensemble.index(member), entries)
 
 
 def known_fragments(ledger: LedgerMetadata) -> Iterator[tuple[Fragment, Range]]:
-    """Fragments and their entries, but for one that is empty or whose end is not known."""
+    """Yield fragments and their entries, except empty fragments and fragments with unknown ends."""
     is_closed = ledger.state is LedgerState.CLOSED
     ends = [f.first_entry_id for f in ledger.fragments[1:]]
     ends += [(ledger.last_entry_id or 0) + 1] if is_closed and ledger.last_entry_id != -1 else []

@@ -1,13 +1,12 @@
-"""A bookie that has lost everything, begun anew under its own id.
+"""Initialise a bookie anew under its own id after the loss of all its data.
 
-Its place gets a cookie with another incarnation. Ledgers name bookies by id and incarnation, so for
-what was written before it is another bookie: it is asked for nothing of that, and what it lacks
-proves nothing (RB-09, RB-10). New ledgers use it like any other.
+The bookie's place gets a cookie with a new incarnation. Ledgers name bookies by id and incarnation,
+so for earlier ledgers the bookie is a stranger: clients do not ask it for earlier entries, and its
+missing data proves nothing (RB-09, RB-10). New ledgers use the bookie normally.
 
-The record goes first, and the cookie after it. Between the two the place is no bookie, as it was
-before, so nobody uses it; whoever is killed there leaves nothing that the same call does not
-overwrite with a newer incarnation. The other way round a cookie that was found there could also be
-that of an old disk, of which ledgers know.
+The record is stored first, the cookie afterwards. In between the place is no bookie, as before, so
+no client uses it. A repeated call after a crash overwrites the record with a newer incarnation. In
+the opposite order, a cookie found at the place could belong to an old disk still named by ledgers.
 """
 
 import os
@@ -40,15 +39,16 @@ def reinit(
     makes_folder: bool = False,
     dry_run: bool = False,
 ) -> Report:
-    """Begin a bookie whose place is empty anew, with an incarnation that nothing names.
+    """Initialise a bookie with an empty place anew, with an unused incarnation.
 
     Args:
-        accepts_risk: takes storage that might lose what it has, also if that was safe before.
-        makes_folder: takes a place that looks as if its disk was not mounted.
+        accepts_risk: accept storage that may lose acknowledged entries, even if the old storage was
+            safe.
+        makes_folder: accept a place whose disk seems not mounted.
 
     Raises:
-        InvalidRequestError: there is no such bookie, or its place has a cookie, holds anything, is
-            unsuitable, is missing, or does not answer; nothing was changed. Or another client
+        InvalidRequestError: no such bookie; or its place has a cookie, has other files, is
+            unsuitable, is missing, or does not answer (nothing was changed); or another client
             changed the record meanwhile.
     """
     before = cluster.bookie(bookie_id).value
@@ -79,7 +79,7 @@ def reinit(
 
 
 def naming(cluster: Cluster, bookie_id: str) -> list[LedgerMetadata]:
-    """Ledgers that name a bookie in any incarnation, those that are deleted apart."""
+    """Return the ledgers naming a bookie in any incarnation, except deleted ledgers."""
     return [
         ledger
         for ledger in all_ledgers(cluster, None)
@@ -122,7 +122,7 @@ def _require_wiped(cluster: Cluster, record: BookieRecord) -> None:
 
 
 def _require_mounted(cluster: Cluster, record: BookieRecord) -> None:
-    """Refuse a place whose disk seems not to be mounted: the bookie would be on the root disk."""
+    """Refuse a place whose disk seems not mounted: the bookie would be on the root disk."""
     if not record.url.startswith("file://"):
         return
     path = path_of(record.url)
@@ -139,7 +139,7 @@ def _require_mounted(cluster: Cluster, record: BookieRecord) -> None:
 
 
 def _why_unmounted(path: str, domain: str) -> str:
-    """What looks as if the disk that was at ``path`` was not mounted; empty if nothing does."""
+    """Return a sign of an unmounted disk at ``path``; empty without a sign."""
     if not os.path.isdir(path):
         return "is missing"
     root = domain_of(os.stat("/").st_dev)

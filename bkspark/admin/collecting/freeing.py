@@ -1,4 +1,4 @@
-"""What a collection does on one bookie, beside it: look what there is, and free it."""
+"""The instructions of a collection for one bookie: list, weigh and free files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from bkspark.protocol.recovery.steps import Silence
 
 @dataclass(frozen=True, slots=True)
 class ListLedgers:
-    """The ids of all ledgers that a bookie has something of; picklable."""
+    """List the ids of all ledgers with files on a bookie; picklable."""
 
     address: BookieAddress
 
@@ -39,7 +39,7 @@ class ListLedgers:
 
 @dataclass(frozen=True, slots=True)
 class Weigh:
-    """How much a bookie has of some ledgers; picklable."""
+    """Measure the files of some ledgers on a bookie; picklable."""
 
     address: BookieAddress
     ledger_ids: tuple[int, ...]
@@ -62,7 +62,7 @@ class Doomed:
     """A ledger to be freed on a bookie.
 
     Attributes:
-        fence: the marker that fences its writer; empty if there can be none any more.
+        fence: the marker fencing the writer; empty if no writer can exist any more.
     """
 
     ledger_id: int
@@ -75,11 +75,11 @@ class Doomed:
 
 @dataclass(frozen=True, slots=True)
 class Freed:
-    """What a bookie has let go of.
+    """The outcome of ``Free``.
 
     Attributes:
-        removed: by ledger id, of those that it surely has nothing of any more.
-        problems: by ledger id, why something may be left.
+        removed: removed files by ledger id, for ledgers surely without files now.
+        problems: reasons why files may remain, by ledger id.
     """
 
     removed: Mapping[int, Usage]
@@ -88,11 +88,11 @@ class Freed:
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Remove all that a bookie has of ledgers whose records say DELETING, or that it has left, or
-    are gone; picklable.
+    """Remove all files of some ledgers from a bookie; picklable.
 
-    A writer is fenced first, and the markers go last, in ascending order: so no marker is missing
-    while there is something that it could vouch for (R11, R13).
+    Each ledger's record says DELETING, names the bookie as a former member, or is noted as gone.
+    The writer is fenced first. Markers are removed last, in ascending order, so no marker is
+    missing while files guarded by the marker remain (R11, R13).
     """
 
     address: BookieAddress
@@ -117,19 +117,19 @@ class Free:
 
 @dataclass(frozen=True, slots=True)
 class FreeFiles:
-    """Remove single files of ledgers that stay, all of them entry logs or all journals; picklable.
+    """Remove single files of remaining ledgers, all entry logs or all journals; picklable.
 
-    A journal stays where its bookie cannot forget it for good (``BookieRoot.forget_journal``).
+    A journal stays if the bookie cannot forget a journal for good (``BookieRoot.forget_journal``).
 
     Attributes:
-        unwanted: those that name files, one a ledger.
+        unwanted: items naming files, each of a different ledger.
     """
 
     address: BookieAddress
     unwanted: tuple[Unwanted, ...]
 
     def run(self, beat: Heartbeat = no_heartbeat) -> Mapping[int, Usage | str]:
-        """By ledger id: what is removed, or why something may be left.
+        """Return the removed files, or why files may remain, by ledger id.
 
         Runs on: driver thread | executor.
         """
@@ -154,7 +154,7 @@ def _free(root: BookieRoot, doomed: Doomed) -> Usage:
     """Free one ledger.
 
     Raises:
-        BookieUnavailableError: something may be left of it.
+        BookieUnavailableError: files may remain.
     """
     own_files = 0
     if doomed.fence:
@@ -171,7 +171,7 @@ def _free(root: BookieRoot, doomed: Doomed) -> Usage:
 
 
 def _folders(ledger_id: int) -> tuple[str, ...]:
-    """Of a ledger, in the order in which they are emptied; the last has the others in it."""
+    """Return a ledger's folders in the order of removal; the last contains the others."""
     return (
         layout.entries_folder(ledger_id),
         layout.journal_folder(ledger_id),

@@ -1,4 +1,4 @@
-"""What a collection is going to free."""
+"""The plan of a collection: ledgers, files and pages to free."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from bkspark.protocol.ledger.metadata import Member
 
 
 class Kind(Enum):
-    """By which fact a ledger is garbage."""
+    """Why a ledger is garbage."""
 
     DELETED = "deleted"
     DROPPED = "dropped"
@@ -29,11 +29,11 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """A ledger that is to be freed.
+    """A ledger to free.
 
     Attributes:
-        log: that it was made for; empty if it was made for none.
-        usage: what bookies have of it, all together, as far as they answer.
+        log: name of the log the ledger was made for; empty without a log.
+        usage: files on all answering bookies together.
     """
 
     ledger_id: int
@@ -55,13 +55,13 @@ class Garbage:
 
 @dataclass(frozen=True, slots=True)
 class Unwanted:
-    """What a bookie has of a ledger that stays, and nobody wants.
+    """Unneeded files of a remaining ledger on one bookie.
 
     Attributes:
-        names: entry logs that no record names, or journals; empty if the member is in no fragment,
-            and nothing that it has is wanted.
-        is_unfinished: whether it is files that were begun, which have no names yet.
-        is_journals: whether it is journals of terms that own no entry any more.
+        names: unnamed entry logs, or journals; empty if the member is in no fragment and all its
+            files of the ledger are unneeded.
+        is_unfinished: whether the files were begun but never finished and have no names yet.
+        is_journals: whether the files are journals of terms without entries.
     """
 
     ledger_id: int
@@ -73,7 +73,7 @@ class Unwanted:
 
     @property
     def is_copy(self) -> bool:
-        """Whether it is all that the bookie has of the ledger."""
+        """Whether all the bookie's files of the ledger are unneeded."""
         return not (self.names or self.is_unfinished)
 
     @property
@@ -93,17 +93,17 @@ class Unwanted:
 
 @dataclass(frozen=True, slots=True)
 class CollectPlan:
-    """What there is to be freed, and where it is.
+    """Ledgers, files and pages to free, and their places.
 
     Attributes:
-        garbage: by ledger id.
-        found: by bookie id, which of these ledgers it has something of.
-        silent: bookies that cannot be asked now, and why.
-        doubts: by subject, why something stays that may be garbage.
-        made_before_ms: ledgers that no log names are garbage if they were made before.
-        unwanted: of ledgers that stay, by ledger id.
-        pages: by log, names of its pages that nothing needs any more.
-        later: what bookies have of ledgers that were compacted lately, and are read perhaps.
+        garbage: in the order of ledger ids.
+        found: ids of the garbage ledgers with files on a bookie, by bookie id.
+        silent: reasons of bookies not answering now.
+        doubts: reasons for keeping possible garbage, by subject.
+        made_before_ms: ledgers unnamed by logs are garbage if created before.
+        unwanted: unneeded files of remaining ledgers, in the order of ledger ids.
+        pages: names of unneeded log pages, by log.
+        later: files of recently compacted ledgers, kept for possible readers.
     """
 
     garbage: tuple[Garbage, ...]

@@ -1,15 +1,17 @@
-"""Pages of logs that nothing names any more: of truncations, overwrites, compactions, lost races.
+"""Remove log pages no record names: left by truncations, overwrites, compactions, lost races.
+races.
 
-Rule 1. A page goes only when each ledger on it is *gone*: nothing is left of it, which is noted for
-ever ("gone_ledgers"); a page of pages, when those on it went or go. So a page of ledgers that stay
-is never removed, whoever names it; and who holds an older record of the log, that names the page,
-would find nothing by it: what it listed could be read for as long as there was something to read.
+Rule 1. A page is removed only if each ledger on the page is *gone*: no file of the ledger is left,
+and a permanent note says so ("gone_ledgers"). A page of pages is removed when its pages are, or
+were, removed. So a page listing remaining ledgers is never removed, even if unnamed. A reader with
+an older record naming a removed page would find no rows anyway: the listed ledgers stayed readable
+as long as they had files.
 
-Rule 2. And only when no record can name it any more. Whoever makes a page has read the log's record
-before, and names the page by a compare-and-set against that. So the record is read, which names the
-page nowhere, and stored again as it is, by compare-and-set: whoever had made the page by then loses
-his, however late it comes, and who reads the record from then on does not know of the page. That a
-listing names a page nominates it, no more.
+Rule 2. A page is removed only if no record can name the page any more. A client making a page has
+read the log's record before, and names the page by compare-and-set against the record read. So the
+collection reads the record, checks that the page is unnamed, and stores the same record again by
+compare-and-set. A client with an unnamed page then loses its own compare-and-set, however late, and
+later readers of the record do not know the page. A listing only nominates pages.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,17 +34,17 @@ from bkspark.protocol.log.record import LogRecord
 
 PAGES_AT_ONCE = 100
 UNSURE = (CorruptDataError, InvalidRequestError, NothingSentError, OutcomeUnknownError)
-"""What is told, and stops nothing but the pages that it is about."""
+"""Errors reported as doubts; they stop only the removal of the pages concerned."""
 
 TRIES_MAX = 20
-"""Against those who change the log meanwhile; then its pages are left for the next time."""
+"""Attempts against concurrent changes of a log; afterwards the pages wait for the next run."""
 
 
 class SpentPages:
-    """Finds and frees them.
+    """Finds and removes unneeded pages.
 
     Attributes:
-        doubts: by subject, why pages stay that may be spent.
+        doubts: reasons for keeping possibly unneeded pages, by subject.
     """
 
     def __init__(self, cluster: Cluster, gone: GoneLedgers) -> None:
@@ -51,13 +53,13 @@ class SpentPages:
         self._gone = gone
 
     def found(self) -> dict[str, tuple[str, ...]]:
-        """Names of pages by the log's name; changes nothing."""
+        """Return the names of unneeded pages by log; change nothing."""
         spent = {}
         for log_name in self._cluster.log_names():
             try:
                 names = tuple(sorted(self._spent(log_name)))
             except NoSuchEntryError:
-                continue  # another collection was quicker
+                continue  # another collection was faster
             except UNSURE as error:
                 self.doubts[f"pages of log {log_name}"] = str(error.args[0])
                 continue
@@ -66,7 +68,11 @@ class SpentPages:
         return spent
 
     def free(self, log_name: str, names: Iterable[str]) -> int:
-        """Remove those of ``names``, found before, that no record can name (rule 2); how many."""
+        """Remove the pages no record can name (rule 2); return their number.
+
+        Args:
+            names: pages found before.
+        """
         try:
             return self._free(log_name, names)
         except UNSURE as error:
@@ -113,7 +119,7 @@ class SpentPages:
     def _looked_at(
         self, log_name: str, pages: LogPages, names: Sequence[str]
     ) -> Iterator[tuple[str, tuple[set[int], tuple[str, ...]]]]:
-        """Of each page the ledgers that it has, or the names of the pages."""
+        """Yield each page's ledger ids and page names."""
         for name in names:
             try:
                 found = pages.found(name)
@@ -133,7 +139,7 @@ def _named(record: LogRecord) -> set[str]:
 def _with_those_above(
     spent: Iterable[str], above: Mapping[str, tuple[str, ...]], went: Callable[[str], bool]
 ) -> set[str]:
-    """``spent``, and the pages of pages of which each is spent, or went before."""
+    """Return ``spent`` and the pages of pages whose pages all are spent or were removed."""
     found = set(spent)
     while True:
         more = {
@@ -147,7 +153,7 @@ def _with_those_above(
 
 
 def _went(pages: LogPages, name: str, names: Collection[str]) -> bool:
-    """Whether a page is surely not there: that a listing has it not is no proof."""
+    """Return whether a page surely is gone; absence from a listing is no proof."""
     with suppress(*UNSURE):
         return name not in names and pages.found(name) is None
     return False

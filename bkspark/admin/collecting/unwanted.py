@@ -1,6 +1,6 @@
-"""What may go of ledgers that stay: copies that they have left, and entry logs that none names.
+"""Find unneeded files of remaining ledgers: copies on former members, unnamed entry logs.
 
-Which that is, and why, is said in ``protocol.upkeep.leaving``. Here it is found: listings nominate,
+``protocol.upkeep.leaving`` states which files are unneeded, and why. Listings only nominate files;
 records decide.
 """
 
@@ -31,11 +31,11 @@ from bkspark.protocol.upkeep.leaving import leavers, unnamed
 
 @dataclass(frozen=True, slots=True)
 class ShowEntryLogs:
-    """Look on one bookie which entry logs of some closed ledgers its records name; picklable.
+    """Find the entry logs of closed ledgers named by one bookie's records; picklable.
 
     Attributes:
-        marks: what scrubs found damaged there, by ledger id.
-        lists: whether only what is there and not named is asked for; else all that is named.
+        marks: damage found there by scrubs, by ledger id.
+        lists: True to return existing but unnamed entry logs; False to return all named ones.
     """
 
     address: BookieAddress
@@ -44,8 +44,9 @@ class ShowEntryLogs:
     marks: Mapping[int, Mark] = field(default_factory=dict)
 
     def run(self, beat: Heartbeat = no_heartbeat) -> dict[int, dict[str, int]]:
-        """Names by ledger id, without ledgers that it gives no sure answer about; and their sizes,
-        0 if they were not looked at.
+        """Return names and sizes of entry logs by ledger id.
+
+        Ledgers without a definite answer are left out. A size is 0 if not looked up.
 
         Runs on: driver thread | executor.
         """
@@ -65,7 +66,7 @@ class ShowEntryLogs:
     def _listed(
         self, root: BookieRoot, ledger: LedgerMetadata, beat: Heartbeat
     ) -> dict[str, int] | None:
-        """Entry logs that its own records do not name; None if there is none."""
+        """Return existing entry logs the bookie's records do not name; None if none exist."""
         folder = layout.entries_folder(ledger.ledger_id)
         listed = {f"{folder}/{one}" for one in root.list(folder) if layout.is_entry_log(one)}
         if not listed:
@@ -76,7 +77,7 @@ class ShowEntryLogs:
     def _named(
         self, root: BookieRoot, ledger: LedgerMetadata, beat: Heartbeat
     ) -> dict[str, int] | None:
-        """All that its records name; None if there may be records that it does not show."""
+        """Return all named entry logs; None if the bookie may hide records."""
         names, is_all = self._shown(root, ledger, beat)
         return dict.fromkeys(names, 0) if is_all else None
 
@@ -88,17 +89,18 @@ class ShowEntryLogs:
             root, member, ledger, for_showing(ledger.settings.digest), beat, mark
         )
         names = {name_of(ledger, log) for log in named_logs(ledger, shown.records.values())}
-        # Records that hold their rows are not read one by one, so they may hide others.
+        # Records with rows are not read one by one, so records naming files may be hidden between
+        # them.
         is_sure = not (shown.problem or shown.damage or shown.is_inline)
         roles = roles_of(ledger, member)
         return names, is_sure and not any(any(lacking(r, shown, ledger)) for r in roles)
 
 
 class Unwantedness:
-    """Finds what is not wanted of closed ledgers.
+    """Finds unneeded files of closed ledgers.
 
     Args:
-        listed: ids of ledgers that each bookie has something of: a hint.
+        listed: ids of the ledgers with files on each bookie, as a hint.
     """
 
     def __init__(
@@ -111,7 +113,7 @@ class Unwantedness:
         self._marks = NotedDamage(cluster).marks(cluster.addresses())
 
     def found(self, ledgers: Sequence[LedgerMetadata]) -> list[Unwanted]:
-        """What is unwanted of some closed ledgers; changes nothing."""
+        """Return the unneeded files of some closed ledgers; change nothing."""
         slimmed = [slim(ledger) for ledger in ledgers]
         return [*self._copies(slimmed), *self._strays(slimmed), *self._unfinished(slimmed)]
 
@@ -146,7 +148,7 @@ class Unwantedness:
                 yield Unwanted(ledger_id, look.address.member, usage, is_unfinished=True)
 
     def _of_members(self, ledgers: Sequence[LedgerMetadata]) -> dict[Member, list[LedgerMetadata]]:
-        """The ledgers of each member that may be asked."""
+        """Return the ledgers of each member with a known address."""
         of_member: dict[Member, list[LedgerMetadata]] = {}
         for ledger in ledgers:
             members = members_of(ledger)
@@ -157,7 +159,7 @@ class Unwantedness:
     def _show(
         self, ledgers: Sequence[LedgerMetadata], *, lists: bool
     ) -> dict[tuple[Member, int], dict[str, int]]:
-        """What members say of their ledgers, as far as they give sure answers."""
+        """Return the members' definite answers about their ledgers."""
         looks = [
             ShowEntryLogs(
                 self._addresses[member],
@@ -175,14 +177,14 @@ class Unwantedness:
 
 
 def free_members(cluster: Cluster) -> set[Member]:
-    """Who may be given a place of a ledger, by what its records say."""
+    """Return the members able to receive places, by the bookies' records."""
     lost = cluster.lost_members()
     read_only = {name for name, record in cluster.bookies().items() if record.is_read_only}
     return {m for m in cluster.addresses() if m not in lost and m.bookie_id not in read_only}
 
 
 def weighed(run: Runner, orders: Mapping[BookieAddress, Sequence[int]]) -> list[Unwanted]:
-    """All that bookies have of some ledgers, as unwanted; without what they do not tell of."""
+    """Return all files of some ledgers on bookies as unneeded; skip unanswered requests."""
     weighs = [Weigh(address, tuple(ids)) for address, ids in orders.items()]
     found: list[Unwanted] = []
     for order, usage in zip(weighs, run(weighs), strict=True):

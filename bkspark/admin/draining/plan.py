@@ -1,4 +1,4 @@
-"""What is to be done so that no ledger names some bookies, and what stands in the way of that."""
+"""Plan how some bookies are removed from all ledgers, and list the obstacles."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,13 +16,12 @@ from bkspark.protocol.upkeep.repairing import Need, Standing, Way
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """What the metadata store says, as far as it can be read.
+    """Readable metadata about ledgers.
 
     Attributes:
-        ledgers: that are not deleted.
-        unreadable: keys of other records of ledgers, and why they cannot be read: they may name
-            anybody.
-        dropped: ids of ledgers that logs have let go of.
+        ledgers: ledgers not deleted.
+        unreadable: unreadable ledger records by key, with the fault; they may name any bookie.
+        dropped: ids of ledgers dropped by logs.
     """
 
     ledgers: tuple[LedgerMetadata, ...]
@@ -32,10 +31,10 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class DrainPlan:
-    """The steps that empty bookies, and what they do not do.
+    """The steps that empty bookies.
 
     Attributes:
-        blocked: what stands in the way.
+        blocked: obstacles the steps do not remove.
     """
 
     bookie_ids: tuple[str, ...]
@@ -53,12 +52,12 @@ class DrainPlan:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of members.
+    """Known facts about members.
 
     Attributes:
-        registered: as they are now.
-        lost: that were declared lost.
-        silent: ids of bookies that do not answer.
+        registered: members with their current incarnations.
+        lost: members declared lost.
+        silent: ids of bookies not answering.
     """
 
     registered: Collection[Member]
@@ -66,7 +65,7 @@ class Known:
     silent: Collection[str] = field(default_factory=frozenset)
 
     def standing(self, member: Member) -> Standing:
-        """What is known of what a member has."""
+        """Return whether the member answers, is silent, or is gone."""
         is_silent = member.bookie_id in self.silent
         if member not in self.registered or (is_silent and member in self.lost):
             return Standing.GONE
@@ -74,7 +73,7 @@ class Known:
 
 
 def read_records(cluster: Cluster) -> Records:
-    """All records of ledgers; one that cannot be read hides no other."""
+    """Read all ledger records; an unreadable record hides no other record."""
     ledgers: list[LedgerMetadata] = []
     unreadable: dict[str, str] = {}
     for name in cluster.store.list(layout.LEDGERS_PREFIX):
@@ -89,7 +88,7 @@ def read_records(cluster: Cluster) -> Records:
 
 
 def plan_of(records: Records, bookie_ids: Collection[str], known: Known) -> DrainPlan:
-    """How these bookies are emptied."""
+    """Plan the steps that empty the bookies."""
     steps: list[Step] = []
     blocked: list[Left] = []
     for ledger in records.ledgers:
@@ -111,14 +110,14 @@ def _step(need: Need) -> Step:
 
 
 def unreadable(records: Records) -> Iterator[Left]:
-    """Records of which nobody knows whom they name."""
+    """Yield an obstacle for each unreadable record: the record may name the bookies."""
     for key, reason in sorted(records.unreadable.items()):
         hint = "`bkspark metadata damaged` says what to do"
         yield Left(f"metadata record {key}", f"it may name them: {reason}", hint)
 
 
 def obstacle(ledger: LedgerMetadata, dropped: Collection[int]) -> Left | None:
-    """Why a ledger's places are not given to others; None if they are."""
+    """Return why a ledger's places cannot move to other bookies; None if they can."""
     name = log_of(ledger)
     subject = f"ledger {ledger.ledger_id}" + (f" of log {name}" if name else "")
     if ledger.ledger_id in dropped:
@@ -146,10 +145,10 @@ def obstacle(ledger: LedgerMetadata, dropped: Collection[int]) -> Left | None:
 def too_few(
     records: Records, bookie_ids: Collection[str], others: Collection[Member]
 ) -> Iterator[Left]:
-    """Ledgers for which there are too few other bookies.
+    """Yield the ledgers without enough other bookies.
 
     Args:
-        others: who may be given places, but for ledgers that they have left.
+        others: members able to receive places, except in ledgers they have left.
     """
     for ledger in records.ledgers:
         for fragment in ledger.fragments if ledger.ledger_id not in records.dropped else ():
@@ -166,7 +165,7 @@ def too_few(
 
 
 def _dropped(cluster: Cluster) -> Iterable[int]:
-    """Of logs that can be read: of the others nothing is let go of."""
+    """Yield the ids dropped by readable logs; an unreadable log counts as dropping no ledger."""
     for name in cluster.log_names():
         try:
             seen = cluster.logs.get(name)

@@ -1,13 +1,14 @@
-"""Which ledgers a run is going to recover, and which it leaves to their writers.
+"""Choose the ledgers a run recovers, and the ledgers left to their writers.
 
-Rule. What an unbounded log goes on in is OPEN again behind a recovery, and only closed ledgers are
-repaired, or leave a bookie. So one that names a bookie which is gone for good, or was closed by an
-operator, is closed instead: the log goes on in another one, and its copies can be made elsewhere.
-So is one that lacks copies (``lacking``).
-Of fragments that a log has let go of none are.
+Rule. After a recovery, the tail ledger of an unbounded log is OPEN again. But only closed ledgers
+can be repaired or can leave a bookie. So a tail ledger naming a bookie gone for good, or made
+read-only by an operator, is closed instead: the log continues in another ledger, and copies can be
+made elsewhere. A tail ledger lacking copies (``lacking``) is closed too. Fragments dropped by their
+log are ignored here.
 
-Any other one that it rests in is left alone if nothing was written since it was OPEN last, as
-behind a recovery: there is nothing to decide, and each run would begin a term for nothing.
+All other tail ledgers are left alone if no entry was written since they became OPEN, for example
+after a recovery: a recovery would have no entry to decide, and each run would begin a new term in
+vain.
 """
 
 from collections.abc import Collection
@@ -19,7 +20,7 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.upkeep.idleness import is_idle
 
 OPEN_GRACE_SECONDS = 3600.0
-"""The writer of an open ledger has so long to be seen at work."""
+"""Seconds before the unchanged OPEN ledger of a possibly living writer is recovered."""
 
 
 _RESTS = "nothing was written to it in term {}: its log goes on in it as it is"
@@ -27,13 +28,13 @@ _RESTS = "nothing was written to it in term {}: its log goes on in it as it is"
 
 @dataclass(frozen=True, slots=True)
 class RecoverPlan:
-    """What is recovered.
+    """Ledgers to recover and ledgers to leave alone.
 
     Attributes:
-        waiting: open ledgers whose writers may live, or of which nothing is undecided: id -> why
-            they are left alone.
+        waiting: ids and reasons of open ledgers left alone: a living writer is possible, or no
+            entry is undecided.
         open_grace: in seconds.
-        sealed: ids of those that are closed also if a log would go on in them.
+        sealed: ids of ledgers to close even if a log could continue in them.
     """
 
     ledgers: tuple[LedgerMetadata, ...]
@@ -67,13 +68,13 @@ def plan_of(
     resting: Collection[int] = (),
     lacking: Collection[int] = (),
 ) -> RecoverPlan:
-    """What is to be done about ledgers that are not closed.
+    """Plan the recovery of unclosed ledgers.
 
     Args:
-        seen: of those that are open.
-        there: members that keep what they have; None if that is not known.
-        resting: ids of those that a log goes on in, and to which nothing was written meanwhile.
-        lacking: ids of those that a log goes on in, and that lack copies.
+        seen: sightings of open ledgers.
+        there: members keeping their data; None if unknown.
+        resting: ids of tail ledgers of logs without entries written meanwhile.
+        lacking: ids of tail ledgers of logs lacking copies.
     """
     able = (one for one in ledgers if there is not None and one.goes_on)
     left = {one.ledger_id for one in able if not one.names_only(there or ())}.union(lacking)

@@ -149,13 +149,14 @@ class Fill:
 
 @dataclass(slots=True)
 class _Work:
-    """An instruction under way.
+    """A running ``Fill``.
 
     Attributes:
-        holes: entries whose records nobody gives.
+        role: the place as planned.
+        holes: entries whose records no bookie gives.
         others: entries whose records belong on other places only.
-        lost: names of entry logs that nobody gives.
-        faults: by bookie id, why sources were stepped over.
+        lost: names of entry logs no bookie gives.
+        faults: reasons for skipping sources, by bookie id.
     """
 
     to: Fill

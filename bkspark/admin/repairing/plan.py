@@ -1,4 +1,4 @@
-"""What a repair is going to do, made of what an audit has found."""
+"""Plan a repair from the findings of an audit."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from bkspark.protocol.upkeep.repairing import Need, Place, Standing, Way, fewest
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A place and how it is made good.
+    """A place and the way of its repair.
 
     Attributes:
-        is_move: whether its member only leaves it, and lacks nothing as far as is known.
-        to: id of the bookie that is to have it; empty for the one that placement chooses.
+        is_move: whether the member only leaves the place and lacks no copies, as far as known.
+        to: id of the bookie receiving the place; empty to let placement choose.
     """
 
     need: Need
@@ -27,11 +27,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class RepairPlan:
-    """The steps of a repair, the worst first; and what it will not do, with the reason.
+    """The steps of a repair, worst first.
 
     Attributes:
-        skipped: ledger ids and why nothing is done about them.
-        short: closed ledgers that were made on fewer bookies than wanted, and get further members.
+        skipped: ids of ledgers not repaired, with reasons.
+        short: closed ledgers created on too few bookies; they get further members.
     """
 
     steps: tuple[Step, ...]
@@ -50,21 +50,21 @@ class RepairPlan:
 
 @dataclass(frozen=True, slots=True)
 class Away:
-    """Members that are silent and need not be waited for, because an operator set a limit.
+    """Silent members the repair does not wait for, because an operator set a limit.
 
     Attributes:
-        long: those that are silent for so long.
-        shortly: the others.
+        long: members silent for longer than the limit.
+        shortly: other silent members.
     """
 
     long: frozenset[Member] = frozenset()
     shortly: frozenset[Member] = frozenset()
 
     def is_given_up(self, member: Member, *, is_alone: bool) -> bool:
-        """Whether it is replaced.
+        """Return whether the member is replaced.
 
         Args:
-            is_alone: whether it is the only one who may lack what it should have.
+            is_alone: whether no other member may lack copies.
         """
         return member in self.long or (member in self.shortly and not is_alone)
 
@@ -75,7 +75,7 @@ _SEAL = "; `bkspark ledger recover {} --seal` closes it now, and its log goes on
 
 
 def row(step: Step) -> Facts:
-    """A step as a row of a table."""
+    """Return a step as a row of a table."""
     place = step.need.place
     return {
         "ledger_id": place.ledger_id,
@@ -88,7 +88,7 @@ def row(step: Step) -> Facts:
 
 
 def row_of_short(short: Short) -> Facts:
-    """A ledger that gets further members, as a row of the same table."""
+    """Return a ledger getting further members as a row of the same table."""
     return {
         "ledger_id": short.ledger_id,
         "fragment": None,
@@ -105,12 +105,12 @@ def plan_of(
     lost: Collection[Member],
     away: Away = NOBODY,
 ) -> RepairPlan:
-    """What is to be done about ``gaps``.
+    """Plan the repair of ``gaps``.
 
     Args:
-        ledgers: those that the gaps are of; one that is not there was deleted meanwhile.
-        lost: members that were declared lost.
-        away: members that need not be waited for.
+        ledgers: the ledgers of the gaps; a missing ledger was deleted meanwhile.
+        lost: members declared lost.
+        away: members the repair does not wait for.
     """
     found: dict[Place, list[Gap]] = {}
     open_: dict[int, str] = {}
@@ -137,7 +137,7 @@ def plan_of(
 
 
 def _places(gap: Gap, ledger: LedgerMetadata) -> Iterator[Place]:
-    """The place that ``gap`` is about, if the member still has it."""
+    """Yield the place of ``gap``, if the member still has the place."""
     first = gap.fragment_first_entry_id
     for fragment in ledger.fragments:
         if fragment.first_entry_id == first and gap.member in fragment.ensemble:

@@ -1,15 +1,15 @@
-"""Giving a ledger that was made on too few bookies the members that it lacks.
+"""Add missing members to a ledger created on too few bookies.
 
-Rule 1. One step gives each fragment of one closed ledger one further member ("repairing", rule 5):
-copies first, looked at on the bookies, then one compare-and-set that names them all. A ledger that
-lacks more than one is begun again.
+Rule 1. One step adds one member to each fragment of one closed ledger ("repairing", rule 5): copy
+first, examine the copies on the bookies, then name all new members by one compare-and-set. A ledger
+lacking more members gets further steps.
 
-Rule 2. A step that loses its compare-and-set begins again with the record as it is by then, and
-with the bookies that have copies already.
+Rule 2. A step losing its compare-and-set begins again with the current record and with the bookies
+already holding copies.
 
-Rule 3. Behind the compare-and-set the bookies' records are looked at, because an operator may be
-taking one out of the cluster (``admin.bookies.removing``), and then what the bookies show, once
-more. If either is not as it should be, the record is put back as it was, and others are chosen.
+Rule 3. After the compare-and-set the step reads the bookies' records, because an operator may be
+removing a bookie (``admin.bookies.removing``), and examines the copies once more. If either check
+fails, the step restores the old record and chooses other bookies.
 """
 
 import logging
@@ -37,20 +37,20 @@ from bkspark.protocol.upkeep.repairing import Place
 logger = logging.getLogger(__name__)
 
 AT_ONCE = 4
-"""So many fragments of a ledger get their copies side by side."""
+"""Fragments of a ledger copied in parallel."""
 
 TRIES_MAX = 4
-"""A step is begun so often, each time with what was learnt."""
+"""Attempts per step, each using the findings of earlier attempts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Widened:
-    """What came of a step.
+    """The outcome of a step.
 
     Attributes:
         is_wider: whether each fragment has a further member.
-        why: why not, in one line; empty also if there is nothing to do.
-        records, byte_count: that were copied.
+        why: the reason if not, in one line; empty also without anything to do.
+        records, byte_count: amounts copied.
     """
 
     is_wider: bool
@@ -61,11 +61,11 @@ class Widened:
 
 @dataclass(slots=True)
 class _Learnt:
-    """What the tries of one step have found out.
+    """Findings of one step's attempts.
 
     Attributes:
-        avoid: ids of bookies that were tried in vain.
-        kept: bookies that have the copies of a fragment, by its first entry id.
+        avoid: ids of bookies tried in vain.
+        kept: bookies holding the copies of a fragment, by its first entry id.
     """
 
     avoid: set[str] = field(default_factory=set)
@@ -76,7 +76,7 @@ class _Learnt:
 
 
 class Widening:
-    """Gives ledgers further members, one ledger after the other."""
+    """Adds members to ledgers, ledger by ledger."""
 
     def __init__(
         self,
@@ -92,10 +92,10 @@ class Widening:
         self._marks = NotedDamage(cluster).marks(cluster.addresses())
 
     def widen(self, ledger_id: int) -> Widened:
-        """One step (rule 1).
+        """Take one step (rule 1).
 
         Raises:
-            OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+            OutcomeUnknownError: the metadata store or Spark gave no definite answer.
         """
         learnt = _Learnt()
         for _ in range(TRIES_MAX):
@@ -108,7 +108,7 @@ class Widening:
         return Widened(False, learnt.why, learnt.records, learnt.byte_count)
 
     def _take_step(self, ledger_id: int, learnt: _Learnt) -> Widened | None:
-        """None if the step is to be begun again."""
+        """Attempt a step; None to begin again."""
         try:
             seen = self._cluster.ledgers.get(str(ledger_id))
         except CorruptDataError as error:
@@ -133,7 +133,7 @@ class Widening:
         return self._name_all(seen, after, fills, results, learnt)
 
     def _targets(self, ledger: LedgerMetadata, learnt: _Learnt) -> list[BookieAddress] | None:
-        """For each fragment the bookie that is to join; None if there are too few."""
+        """Return the joining bookie of each fragment; None if too few bookies are usable."""
         successors, addresses = Successors(self._cluster), self._cluster.addresses()
         barred = leaving.barred(ledger, addresses)
         found: list[BookieAddress] = []
@@ -155,7 +155,7 @@ class Widening:
         unfit: set[str],
         before: Sequence[BookieAddress],
     ) -> BookieAddress | None:
-        """The bookie that the fragment before has got, where it fits: a ledger stays on few."""
+        """Prefer the bookie of the fragment before, to keep a ledger on few bookies."""
         if before and before[-1].bookie_id not in unfit:
             return before[-1]
         return successors.beside(tuple(staying), unfit)
@@ -175,7 +175,7 @@ class Widening:
         return fills
 
     def _copied(self, fills: Sequence[Fill], learnt: _Learnt) -> list[Filled] | Widened | None:
-        """What was copied; or why that cannot be, or None to begin again elsewhere."""
+        """Return the copies' results, the final outcome on failure, or None to begin again."""
         results: list[Filled] = []
         for begin in range(0, len(fills), AT_ONCE):
             part = fills[begin : begin + AT_ONCE]
@@ -231,7 +231,7 @@ class Widening:
     def _put_back(
         self, before: LedgerMetadata, named: Versioned[LedgerMetadata], problem: str
     ) -> Widened | None:
-        """Rule 3; where the record has changed since, it stays as it is by then."""
+        """Restore the old record (rule 3), unless the record has changed since."""
         try:
             self._cluster.ledgers.replace(str(before.ledger_id), before, named)
         except MetadataVersionError:
