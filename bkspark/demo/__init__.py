@@ -1,4 +1,4 @@
-"""``bkspark demo``: the main job, end to end, on real data and a cluster that it makes itself."""
+"""``bkspark demo``: the main job, end to end, with real data and a cluster of its own."""
 
 from bkspark.demo.run import DemoResult, run_demo
 

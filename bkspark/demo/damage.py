@@ -1,4 +1,4 @@
-"""What the demo does to its own bookies: one is destroyed, a byte of another is changed."""
+"""The damage done by the demo: destroy one bookie, change a byte of another."""
 
 import shutil
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What was broken.
+    """The damage done by the demo.
 
     Attributes:
         file: name of the corrupt file on its bookie.
-        stripe: the rows that are in it.
+        stripe: the stripe of the rows in the file.
     """
 
     destroyed: str
@@ -28,8 +28,9 @@ class Damage:
 
 
 def do_damage(cluster: Cluster, ledger: LedgerMetadata) -> Damage:
-    """Destroy one bookie and corrupt a file on its neighbour, so that the rows in that file have
-    only one of their three copies left.
+    """Destroy a bookie, and corrupt a file on its neighbour.
+
+    The rows in the file then have only one good copy out of three.
     """
     with OpenBookies(cluster) as bookies:
         placed = next(iter(placed_logs(ledger, find_records(bookies, ledger, Password()))))
@@ -43,12 +44,12 @@ def do_damage(cluster: Cluster, ledger: LedgerMetadata) -> Damage:
 
 
 def folder_of(url: str) -> Path:
-    """The directory of a ``file://`` URL."""
+    """Return the directory of a ``file://`` URL."""
     return Path(unquote(urlsplit(url).path))
 
 
 def bytes_in(folder: Path) -> int:
-    """Bytes of all files below ``folder``; 0 if it is gone."""
+    """Return the bytes of all files below ``folder``; 0 if the folder is missing."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 

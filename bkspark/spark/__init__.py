@@ -1,1 +1,1 @@
-"""The only folder that imports pyspark: the data source and Spark actions."""
+"""The data source and Spark actions: the only folder that imports pyspark."""

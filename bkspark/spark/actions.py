@@ -1,7 +1,7 @@
-"""Recovery and maintenance as Spark actions: bookies are looked at, and changed, where they are.
+"""Recovery and maintenance as Spark actions: tasks read and change the bookies.
 
-The decisions are made on the driver: those of a recovery by ``bkspark.ledger.recovery.recover``.
-Only instructions travel: each is a partition of its own, and each step is one job.
+The driver makes the decisions: for a recovery in ``bkspark.ledger.recovery.recover``. Only
+instructions are sent to the executors: each instruction is a partition, each step is one job.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """An instruction was carried out."""
+    """The result of an instruction that was carried out."""
 
     number: int
     result: Any
@@ -43,14 +43,14 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An instruction raised an error on purpose, which the driver raises again."""
+    """A deliberate error of an instruction, which the driver raises again."""
 
     number: int
     error: BookKeeperError
 
 
 class _Numbers(AccumulatorParam[frozenset[int]]):
-    """Numbers of instructions that were carried out; tasks that run twice say the same."""
+    """Numbers of completed instructions; a set, so a task that runs twice counts once."""
 
     def zero(self, value: frozenset[int]) -> frozenset[int]:
         del value
@@ -65,7 +65,7 @@ class SparkRunner:
     """Carries out instructions as the tasks of one Spark job.
 
     Attributes:
-        tell: called with a line about bookies that are waited for, as ``in_threads`` does.
+        tell: called with a line about bookies without an answer so far, as in ``in_threads``.
     """
 
     context: SparkContext
@@ -75,11 +75,11 @@ class SparkRunner:
         return replace(self, tell=tell)
 
     def __call__(self, instructions: Sequence[Instruction[Any]]) -> list[Any]:
-        """The results, in order.
+        """Return the results, in order.
 
         Raises:
-            OutcomeUnknownError: the job failed, or a result is missing: that says nothing about
-                what is on a bookie (H30).
+            OutcomeUnknownError: the job failed, or a result is missing: neither shows what is on a
+                bookie (H30).
         """
         if not instructions:
             return []
@@ -98,7 +98,7 @@ class SparkRunner:
 
     @contextmanager
     def _telling(self, left: Callable[[], list[Instruction[Any]]]) -> Iterator[None]:
-        """Tell again and again of the bookies whose instructions are ``left``."""
+        """Report repeatedly the bookies whose instructions are ``left``."""
         is_over, tell = Event(), self.tell
 
         def watch() -> None:
@@ -116,14 +116,17 @@ class SparkRunner:
 
 
 def _said(done: "Accumulator[frozenset[int]]", numbered: Numbered) -> "Done | Refused":
-    """``carry_out``, and the driver hears of it as soon as the task ends."""
+    """Call ``carry_out``, and notify the driver as soon as the task ends."""
     answer = carry_out(numbered)
     done.add(frozenset({answer.number}))
     return answer
 
 
 def carry_out(numbered: Numbered) -> Done | Refused:
-    """Runs on: executor, once per task attempt; not held up for ever by a bookie that hangs."""
+    """Carry out one instruction; a bookie that hangs does not block it for ever.
+
+    Runs on: executor, once per task attempt.
+    """
     number, instruction = numbered
     try:
         [result] = in_threads([instruction])
@@ -133,10 +136,10 @@ def carry_out(numbered: Numbered) -> Done | Refused:
 
 
 def in_order(answers: Sequence[Done | Refused], count: int) -> list[Any]:
-    """The results of ``count`` instructions, one each.
+    """Return the results of ``count`` instructions, one each.
 
     Raises:
-        OutcomeUnknownError: one is missing or there twice.
+        OutcomeUnknownError: a result is missing or duplicate.
         BookKeeperError: an instruction was refused.
     """
     results: dict[int, Any] = {}
@@ -162,13 +165,13 @@ def recover_ledger(
     tell: Callable[[str], None] | None = None,
     accepts_loss: bool = False,
 ) -> RecoveryReport:
-    """Fence the ledger's writer and close it; raises what ``ledger.recovery`` raises.
+    """Fence the ledger's writer and close the ledger; raise the errors of ``ledger.recovery``.
 
-    The ledger that an unbounded log goes on in is OPEN again then, unless it ``seals`` that one
-    too (``log.recovering``).
+    The active tail of an unbounded log is OPEN again afterwards, unless ``seals`` is true
+    (``log.recovering``).
 
-    Only the driver needs the metadata store; executors need the bookies, and the password where
-    its reference names it.
+    Only the driver needs the metadata store. Executors need the bookies, and access to the password
+    file or variable, if any.
     """
     runner = SparkRunner(spark.sparkContext)
     with Cluster(metadata_uri) as cluster:
@@ -184,23 +187,25 @@ def recover_ledger(
 
 
 def compact_runs(context: SparkContext, tasks: Sequence[CompactRun]) -> list[Compacted]:
-    """Rewrite runs of a log's ledgers as the tasks of one Spark job, each of them by itself.
+    """Rewrite runs of a log's ledgers as the tasks of one Spark job, one task for each run.
 
-    Executors need the metadata store, the bookies, and the password where its reference names it.
+    Executors need the metadata store, the bookies, and access to the password file or variable, if
+    any.
 
     Raises:
-        OutcomeUnknownError: the job failed; what was rewritten by then is.
+        OutcomeUnknownError: the job failed; runs that were rewritten before stay rewritten.
     """
     return _each_by_itself(context, tasks, CompactRun.carry_out, "the compaction")
 
 
 def recover_ledgers(context: SparkContext, tasks: Sequence[RecoverLedger]) -> list[Recovered]:
-    """Recover ledgers as the tasks of one Spark job, each of them by itself.
+    """Recover ledgers as the tasks of one Spark job, one task for each ledger.
 
-    Executors need the metadata store, the bookies, and the password where its reference names it.
+    Executors need the metadata store, the bookies, and access to the password file or variable, if
+    any.
 
     Raises:
-        OutcomeUnknownError: the job failed; what was recovered by then is.
+        OutcomeUnknownError: the job failed; ledgers that were recovered before stay recovered.
     """
     return _each_by_itself(context, tasks, RecoverLedger.run, "the recoveries")
 
@@ -208,7 +213,7 @@ def recover_ledgers(context: SparkContext, tasks: Sequence[RecoverLedger]) -> li
 def _each_by_itself(
     context: SparkContext, tasks: Sequence[S], work: Callable[[S], T], what: str
 ) -> list[T]:
-    """``work`` on each of ``tasks``, a partition of one job each.
+    """Call ``work`` for each of ``tasks``, each as a partition of one job.
 
     Raises:
         OutcomeUnknownError: the job failed.

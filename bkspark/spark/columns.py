@@ -1,4 +1,4 @@
-"""Columns of a DataFrame on their way into a log, beside those that the log has."""
+"""Check and prepare the columns of a DataFrame for a write to a log."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,15 +11,15 @@ from bkspark.format.arrow_schema import METADATA_COLUMNS
 from bkspark.spark.tables import Task
 
 CASE_SENSITIVE = "spark.sql.caseSensitive"
-"""Spark gives a session's settings to tasks as local properties, and not to the planning."""
+"""Spark passes a session's settings to tasks as local properties, but not to the planning."""
 
 
 def require_same_case(task: Task | None, given: pa.Schema, stored: pa.Schema) -> None:
-    """Check, before a row is written, that names match in the way that the session wants.
+    """Check before the first write that names match the log's under the session's case rule.
 
     Raises:
-        InvalidRequestError: the session tells cases apart, and a name differs in case from the
-            log's, of a column or of a field of a struct.
+        InvalidRequestError: the session is case-sensitive, and the name of a column or of a
+            struct's field differs in case from the log's.
     """
     if task is None or (task.getLocalProperty(CASE_SENSITIVE) or "").lower() != "true":
         return
@@ -35,7 +35,7 @@ def require_same_case(task: Task | None, given: pa.Schema, stored: pa.Schema) ->
 
 
 def _paths(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
-    """The names of columns, and of the fields of structs in them."""
+    """Yield the names of columns, and of the fields of structs in them."""
     for field in fields:
         path = f"{above}{field.name}"
         yield path
@@ -53,15 +53,15 @@ def _paths_inside(kind: pa.DataType, path: str) -> Iterator[str]:
 
 
 def without_metadata_columns(schema: StructType) -> StructType:
-    """``schema`` without the columns that ``includeMetadata`` adds to reads.
+    """Return ``schema`` without the columns that ``includeMetadata`` adds to reads.
 
-    ``INSERT INTO`` a view that has them gives values for them too. They cannot be stored: a row's
-    offset is where it is written.
+    ``INSERT INTO`` a view with these columns gives values for them too. The values cannot be
+    stored: a row's offset depends on where the row is written.
     """
     return StructType([f for f in schema.fields if f.name.lower() not in METADATA_COLUMNS])
 
 
 def without_metadata(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """``batches`` without those columns."""
+    """Yield ``batches`` without the columns that ``includeMetadata`` adds to reads."""
     for batch in batches:
         yield batch.select([n for n in batch.schema.names if n.lower() not in METADATA_COLUMNS])

@@ -1,9 +1,9 @@
-"""What a session of Spark Connect cannot do, told before anything is tried."""
+"""Refuse early what a session of Spark Connect cannot do."""
 
 from bkspark.errors import InvalidRequestError
 
 _CONNECT = "pyspark.sql.connect."
-"""Where its sessions come from; pyspark need not be able to import it."""
+"""Prefix of the modules of Connect sessions; pyspark need not be importable here."""
 
 
 _RECOVERY_HINT = (
@@ -13,13 +13,13 @@ _RECOVERY_HINT = (
 
 
 def require_own_driver(spark: object, what: str = "a recovery", hint: str = _RECOVERY_HINT) -> None:
-    """Check that ``spark`` runs its driver here: the steps of ``what`` are tasks of its context.
+    """Check that ``spark`` runs its driver in this process; the steps of ``what`` need its context.
 
     Args:
-        hint: what to do instead.
+        hint: the alternative to suggest.
 
     Raises:
-        InvalidRequestError: it is a session of Spark Connect.
+        InvalidRequestError: ``spark`` is a session of Spark Connect.
     """
     if any(kind.__module__.startswith(_CONNECT) for kind in type(spark).__mro__):
         raise InvalidRequestError(

@@ -1,7 +1,7 @@
-"""What an option is called here that other sources know by another name.
+"""Options of other sources, each with its counterpart here.
 
-People bring the options of Kafka, Delta, Iceberg and files with them. The name that looks most
-like such an option seldom is what they mean, so what they mean is said here.
+Users bring the options of Kafka, Delta, Iceberg and file sources. The most similar name here seldom
+has the same meaning, so the error names the right option.
 """
 
 import difflib
@@ -94,11 +94,11 @@ _NAMED = {name.lower(): said for said, names in _POINTERS.items() for name in na
 _BEGINNINGS = {"kafka.": _CLUSTER, "pulsar.": _CLUSTER, "delta.": _OTHERS, "parquet.": _OTHERS}
 
 _ALIKE = 0.6
-"""From where on two names are taken for one of them misspelt: a typo or two, a word too many."""
+"""Similarity from which a name counts as a misspelling of another: a typo or two, an extra word."""
 
 
 def unknown(key: str, names: Collection[str]) -> str:
-    """One line about the option ``key`` (in lower case), which is none of ``names``."""
+    """Return one line about the option ``key`` (in lower case), which is not among ``names``."""
     begun = (said for begin, said in _BEGINNINGS.items() if key.startswith(begin))
     said = _NAMED.get(key) or next(begun, "")
     if said:

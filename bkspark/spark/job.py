@@ -1,4 +1,4 @@
-"""What the jobs for spark-submit have in common: where they say what, and how they end."""
+"""Common parts of the jobs for spark-submit: arguments, output and exit status."""
 
 import argparse
 import os
@@ -17,7 +17,7 @@ from bkspark.errors import USERS_MISTAKES, BookKeeperError
 
 
 def add_metadata(parser: argparse.ArgumentParser) -> None:
-    """Let a command line take the cluster's URI."""
+    """Add the option for the cluster's URI to a command line."""
     around = os.environ.get(METADATA_URI_VARIABLE, "")
     told = f"URI of the cluster's metadata; {METADATA_URI_VARIABLE} if it is not given"
     parser.add_argument("--metadata", default=around, required=not around, help=told)
@@ -28,9 +28,12 @@ def run_job(
     arguments: Sequence[str],
     tell: Callable[[str], None],
 ) -> int:
-    """Do ``work``, with stdout for its data only; returns the exit status, 0 if it gives none.
+    """Run ``work``, with stdout for its data only.
 
-    An error raised on purpose, on the driver or in a task, is told in one line, by ``tell``.
+    A deliberate error, on the driver or in a task, is reported in one line, by ``tell``.
+
+    Returns:
+        The exit status of ``work``, or 0 if it returns none.
     """
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     with redirect_stderr(_SparksStderr()) if is_submitted else nullcontext():
@@ -41,7 +44,7 @@ def run_job(
 
 
 def _failed(error: BookKeeperError | PySparkException, tell: Callable[[str], None]) -> int:
-    """Tell what went wrong; an error that is not ours is raised on."""
+    """Report the error and return the exit status; raise an error that is not bkspark's."""
     ours = error if isinstance(error, BookKeeperError) else _behind(error)
     if ours is None:
         raise error
@@ -50,7 +53,7 @@ def _failed(error: BookKeeperError | PySparkException, tell: Callable[[str], Non
 
 
 def _behind(error: PySparkException) -> BookKeeperError | None:
-    """The error raised on purpose that Spark tells about, in a text of its own."""
+    """Return the bkspark error that Spark's error message contains, or None."""
     found = re.findall(r"bkspark\.errors\.(\w+): (.*)", str(error))
     return getattr(errors, found[-1][0])(found[-1][1]) if found else None
 
@@ -58,7 +61,8 @@ def _behind(error: PySparkException) -> BookKeeperError | None:
 class _SparksStderr(TextIOBase):
     """The stderr of spark-submit.
 
-    It runs Python with both outputs going to stdout, so only its JVM still has it.
+    spark-submit runs Python with both outputs redirected to stdout, so only its JVM still has
+    stderr.
     """
 
     def __init__(self) -> None:

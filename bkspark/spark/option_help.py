@@ -1,4 +1,4 @@
-"""What each option of ``format("bookkeeper")`` means, for the page of options."""
+"""The meaning of each option of ``format("bookkeeper")``, for the page of options."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class OptionHelp:
-    """One option's line.
+    """The help of one option.
 
     Attributes:
-        default: as a user would write it; empty if there is none.
+        default: in the user's spelling; empty if the option has no default.
         meaning: one or two sentences, in Markdown.
     """
 

@@ -1,15 +1,15 @@
 """Which options belong to which read or write of a log.
 
-An option that has no effect hides a mistake: a limit that does not hold, a stream that was meant.
-So one that is given where it does not belong is an error. Two things are none:
+An option without effect hides a mistake: a limit that is not applied, or a batch read that was
+meant as a stream. So a misplaced option is an error, with two exceptions:
 
-* How a log is stored (quorum sizes, digest, unbounded, strict, compression, blocks) and
-  ``mergeSchema`` may be said anywhere: one set of options serves to write a log and to read it.
-* A temporary view in SQL has one set of options for ``SELECT`` and ``INSERT``: what belongs to a
-  batch read does no harm in a batch write, and the reverse, unless it says what is meant.
+* Storage options of a log (quorum sizes, digest, unbounded, strict, compression, blocks) and
+  ``mergeSchema`` may be given anywhere: one set of options serves to write a log and to read it.
+* A temporary view in SQL has one set of options for ``SELECT`` and ``INSERT``. So an option of a
+  batch read is allowed in a batch write, and the reverse, except options that select the data
+  (``ledgerId`` and ``view``).
 
-The defaults of a session serve all its reads and writes: those that do not belong to one are left
-out of it.
+The defaults of a session apply to all its reads and writes; misplaced defaults are ignored.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -19,7 +19,7 @@ from bkspark.protocol.log.batch_order import ON_REPEATED_BATCH
 
 
 class Use(Enum):
-    """What a DataFrame does with a log; the value says it in messages."""
+    """The use of a log by a DataFrame; the value names the use in messages."""
 
     BATCH_READ = "a batch read"
     VIEW = "a batch read of a view"
@@ -49,24 +49,24 @@ _USES: Mapping[str, tuple[Use, ...]] = {
     "checkpointLocation": (Use.STREAM_WRITE,),
     "queryName": (Use.STREAM_WRITE,),
 }
-"""Where an option has an effect; those that are not here may be given anywhere."""
+"""Uses in which an option has an effect; options not listed here may be given anywhere."""
 
 
 def uses_of(name: str) -> str:
-    """Where the option ``name`` has an effect, for the page of options."""
+    """Return where the option ``name`` has an effect, for the page of options."""
     return (
         ", ".join(one.value.removeprefix("a ") for one in _USES.get(name, ())) or "reads and writes"
     )
 
 
 def belonging(options: Mapping[str, str], use: Use) -> dict[str, str]:
-    """Those of ``options`` (by name in lower case) that belong to ``use``."""
+    """Return the ``options`` (by name in lower case) that belong to ``use``."""
     strange = {name.lower() for name in _strange(options, use)}
     return {name: value for name, value in options.items() if name not in strange}
 
 
 def misplaced(names: Collection[str], use: Use) -> Iterator[str]:
-    """One line for each group of ``names`` (in lower case) that does not belong to ``use``."""
+    """Yield one line for each group of ``names`` (in lower case) that is misplaced in ``use``."""
     groups: dict[tuple[Use, ...], list[str]] = {}
     for name in _strange(names, use):
         groups.setdefault(_USES[name], []).append(name)
@@ -77,7 +77,7 @@ def misplaced(names: Collection[str], use: Use) -> Iterator[str]:
 
 
 def _strange(names: Collection[str], use: Use) -> list[str]:
-    """Those of ``names`` that do not belong to ``use``, as users spell them."""
+    """Return the ``names`` that do not belong to ``use``, as users spell them."""
     return [name for name in _USES if name.lower() in names and not _may_be_given(name, use)]
 
 

@@ -1,7 +1,7 @@
-"""Options of ``format("bookkeeper")``: strings in, one checked value out.
+"""Options of ``format("bookkeeper")``: parse strings into one checked value.
 
-Defaults live here alone. Names are matched case-insensitively (Spark hands them over in lower
-case), an unknown one is an error that names the nearest, and all problems are reported at once.
+All defaults are defined here. Names are case-insensitive (Spark passes them in lower case). An
+unknown option is an error that names the most similar option. All problems are reported together.
 """
 
 import os
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 BLOCK_ROWS_DEFAULT = 65_536
 BLOCK_BYTES_DEFAULT = 2 * 2**20
-"""Above the 1.4 MB of a usual Spark batch of 10,000 rows, so that one becomes a block uncopied."""
+"""Above the 1.4 MB of a usual Spark batch of 10,000 rows, which then becomes a block uncopied."""
 
 
 NAMES = (
@@ -66,24 +66,24 @@ NAMES = (
 """Every option, as users spell it."""
 
 SPARKS_NAMES = ("checkpointLocation", "queryName")
-"""What a stream write gives to Spark, which passes it on."""
+"""Options of a stream write for Spark itself, which Spark passes on to the source."""
 
 _SPARKS_OWN = frozenset({"paths", "owner", "provider", "serialization.format"})
 _SPARKS_OWN_PREFIX = "option."
 _CATALOGS_OWN = frozenset({"location", "external"})
-"""Given by Spark for a table, and by nobody else."""
+"""Given only by Spark, and only for a table."""
 
 VIEW_NAMES = ("ledgers", "fragments", "bookies", "history", "underreplicated", "recoveries")
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What is read, and how.
+    """The range and the limits of a read.
 
     Attributes:
         starting_offset, ending_offset: a log offset, or None for earliest and latest.
-        trigger_entries, trigger_bytes: how much a micro-batch reads at most; None for no limit.
-        task_bytes: about how much one reading task reads; None to decide by size and cores.
+        trigger_entries, trigger_bytes: most entries and bytes in a micro-batch; None for no limit.
+        task_bytes: approximate bytes per reading task; None to decide by size and cores.
     """
 
     includes_metadata: bool
@@ -97,12 +97,12 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How rows are stored, and what else a write does.
+    """How a write stores its rows, and its other settings.
 
     Attributes:
         quorum: None if none of the three sizes was given.
-        is_unbounded, is_strict: None if that was not said.
-        compares_repeats: whether a micro-batch that comes again must have the same rows.
+        is_unbounded, is_strict: None if not given.
+        compares_repeats: whether a repeated micro-batch must have the same rows.
     """
 
     quorum: Quorum | None
@@ -121,8 +121,8 @@ class Options:
     """The checked options of one read or write.
 
     Attributes:
-        log_name: empty if a ledger is addressed.
-        ledger_id: None if a log is addressed.
+        log_name: empty for a ledger.
+        ledger_id: None for a log.
         view: empty for the entries themselves.
     """
 
@@ -135,7 +135,7 @@ class Options:
     write: WriteOptions
 
     def write_request(self, schema: pa.Schema, *, is_overwrite: bool = False) -> WriteRequest:
-        """The write of rows with ``schema`` that they ask for."""
+        """Return the request to write rows with ``schema``."""
         return WriteRequest(
             metadata_uri=self.metadata_uri,
             log_name=self.log_name,
@@ -157,10 +157,10 @@ def parse(
     defaults: Mapping[str, str] | None = None,
     use: Use | None = None,
 ) -> Options:
-    """Check ``given``, over ``defaults``, over the environment.
+    """Check the options: ``given`` first, then ``defaults``, then the environment.
 
     Args:
-        use: what they are given for; None if Spark does not say yet.
+        use: the read or write of the options; None if Spark does not say yet.
 
     Raises:
         InvalidRequestError: names every problem in one line.
@@ -178,7 +178,7 @@ def _lowered(options: Mapping[str, str]) -> dict[str, str]:
 
 
 class _Parser:
-    """Collects problems while it takes options one by one."""
+    """Converts options one by one, and collects the problems."""
 
     def __init__(self, options: Mapping[str, str], problems: Iterable[str] = ()) -> None:
         self._options = options

@@ -1,11 +1,11 @@
-"""``spark.read.format("bookkeeper")``.
+"""Batch reads: ``spark.read.format("bookkeeper")``.
 
-Partitions are planned once per DataFrame, from one version of the log, so every action on it sees
-the same rows. Ranges come from options: filters are not pushed down, because a pushed filter leaks
-into other queries on the same DataFrame in Spark 4.1 to 4.3.
+Partitions are planned once per DataFrame, from one version of the log, so every action on the
+DataFrame sees the same rows. The range comes from options. Filters are not pushed down, because a
+pushed filter leaks into other queries on the same DataFrame in Spark 4.1 to 4.3.
 
-Rows come in the order of the plan (see ``bkspark.log.reading.plan``), which is not that of their
-offsets: order by ``_offset`` for the log's.
+Rows come in the order of the plan (see ``bkspark.log.reading.plan``), not of their offsets: sort by
+``_offset`` to get the log's order.
 """
 
 import logging
@@ -39,14 +39,14 @@ from bkspark.spark.schema import (
 logger = logging.getLogger(__name__)
 
 PLANS_MAX = 5
-"""Plans of one read, if the log lets go of what it was planned for each time."""
+"""Most plans of one read; a read is planned again if the log has dropped planned offsets."""
 
 
 class TaskPartition(InputPartition):
-    """What one task reads: slices of entry logs, the rows of a view, or nothing.
+    """The input of one task: slices of entry logs, the rows of a view, or nothing.
 
     Args:
-        log: whose entries they are, if it is those of a log.
+        log: the log of the entries; None for a ledger or a view.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class TaskPartition(InputPartition):
 
 
 def read_schema(options: Options) -> StructType:
-    """The schema of what ``options`` name."""
+    """Return the schema of the log, ledger or view that ``options`` name."""
     schema = schema_there(options)
     adds_columns = options.read.includes_metadata and not options.view
     return with_metadata_columns(schema) if adds_columns else schema
@@ -69,8 +69,8 @@ class RowReader:
     """Reads the slices of a task as the batches that Spark expects; pickled to the tasks.
 
     Attributes:
-        schema: as Spark has it, with the names that the user gave.
-        wanted: the same columns as they are named where they are stored.
+        schema: Spark's schema, with the names that the user gave.
+        wanted: the same columns with their stored names.
     """
 
     options: Options
@@ -79,18 +79,21 @@ class RowReader:
 
     @classmethod
     def of(cls, options: Options, schema: StructType, there: StructType) -> "RowReader":
-        """For the columns ``schema`` out of those that are ``there``."""
+        """Make a reader of the columns ``schema``, a subset of the existing columns ``there``."""
         return cls(options, expected_by_spark(schema), expected_by_spark(projected(schema, there)))
 
     def read(self, task: ReadTask, log: LogGeneration | None) -> Iterator[pa.RecordBatch]:
-        """Runs on: executor, once per task attempt."""
+        """Read the slices of ``task``.
+
+        Runs on: executor, once per task attempt.
+        """
         options = self.options
         reader = SliceReader(self.wanted, options.password, options.read.fails_on_loss, log)
         for batch in reader.read(task):
             yield batch.rename_columns(self.schema.names)
 
     def show(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        """The rows of a view."""
+        """Yield the rows of a view."""
         for batch in rows.select(self.wanted.names).to_batches():
             found = arrow_schema.relabel(batch, self.wanted)
             yield found.rename_columns(self.schema.names)
@@ -106,7 +109,10 @@ class BookKeeperReader(DataSourceReader):
         self._rows = RowReader.of(options, schema, known)
 
     def partitions(self) -> list[InputPartition]:
-        """Runs on: driver. Never empty, because Spark would make up a partition."""
+        """Plan the read. Never empty, because Spark would then add a partition of its own.
+
+        Runs on: driver.
+        """
         with Cluster(self._options.metadata_uri) as cluster:
             if self._options.view:
                 from bkspark.admin import views
@@ -117,7 +123,10 @@ class BookKeeperReader(DataSourceReader):
         return [*tasks] or [TaskPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Runs on: executor, once per task attempt."""
+        """Read one partition.
+
+        Runs on: executor, once per task attempt.
+        """
         assert isinstance(partition, TaskPartition)
         if isinstance(partition.content, pa.Table):
             yield from self._rows.show(partition.content)
@@ -126,7 +135,7 @@ class BookKeeperReader(DataSourceReader):
 
 
 def schema_there(options: Options) -> StructType:
-    """The columns of a log, a ledger or a view, without metadata columns."""
+    """Return the columns of a log, a ledger or a view, without metadata columns."""
     if options.view:
         from bkspark.admin import views
 
@@ -145,7 +154,7 @@ def _stored_schema(cluster: Cluster, options: Options) -> bytes:
 
 @contextmanager
 def telling_deleted(cluster: Cluster, log_name: str) -> Iterator[None]:
-    """Let the error about a log that is not there say what is to be done if it was deleted.
+    """Add advice to the error about a missing log if the log was deleted.
 
     Raises:
         NoSuchLedgerError: there is no such log.
@@ -179,7 +188,7 @@ def _partitions(cluster: Cluster, options: Options) -> list[TaskPartition]:
 
 
 def _log_partitions(cluster: Cluster, record: LogRecord, options: Options) -> list[TaskPartition]:
-    """For this version of the log, or, if its open end is read, for one that is as new."""
+    """Plan this version of the log; a read of the open end looks up the newest end."""
     view = LogView(record)
     if not _is_within(options, record.end_offset):
         view = look_at(cluster, record.name, options.password, _known_end(options))
@@ -187,13 +196,13 @@ def _log_partitions(cluster: Cluster, record: LogRecord, options: Options) -> li
     if not options.read.fails_on_loss:
         offsets = _without_loss(offsets, view)
     tasks = plan_view(cluster, view, offsets, options.password, options.read.task_bytes)
-    if not tasks:  # those of tasks look at the password, each where it reads
+    if not tasks:  # tasks check the password themselves
         make_digester(record.digest, options.password)
     return [TaskPartition(task, view.generation) for task in tasks]
 
 
 def _without_loss(offsets: OffsetRange, view: LogView) -> OffsetRange:
-    """What there is of ``offsets``; says what there is not any more."""
+    """Return the existing part of ``offsets``; log a warning about missing offsets."""
     first, end = view.first_offset, view.end_offset
     if offsets.begin < first:
         gone = truncated(view.record.name, first, offsets.begin, min(first, offsets.end))
@@ -202,18 +211,18 @@ def _without_loss(offsets: OffsetRange, view: LogView) -> OffsetRange:
 
 
 def _known_end(options: Options) -> int | None:
-    """An end that is asked for: then nobody needs to know how far the log reaches beyond it."""
+    """Return the requested end, if any: later entries then need not be looked for."""
     return options.read.ending_offset if (options.read.starting_offset or 0) >= 0 else None
 
 
 def _is_within(options: Options, end: int) -> bool:
-    """Whether only closed ledgers are asked for: then their writers' bookies need not answer."""
+    """Whether the range has closed ledgers only; the bookies of an open ledger are not needed."""
     starting, ending = options.read.starting_offset or 0, options.read.ending_offset
     return ending is not None and starting >= 0 and ending <= end
 
 
 def _ledger_tasks(cluster: Cluster, ledger_id: int, options: Options) -> list[ReadTask]:
-    """Of a ledger that is not closed, what is confirmed now; its writer is not disturbed."""
+    """Plan the confirmed entries of a ledger; the writer of an open ledger is not disturbed."""
     with OpenBookies(cluster) as bookies:
         end = _known_end(options)
         last = None if end is None else end - 1

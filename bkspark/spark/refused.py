@@ -1,8 +1,8 @@
-"""A stream read that was refused when it was made.
+"""A stream read that is refused at its first use.
 
-Spark 4.2 makes the reader in a process of its own and, whatever happens there, stops it at the end:
-if making it fails there is nothing to stop, and that is the error which users see last. So the
-refusal is kept for the first question that Spark asks.
+Spark 4.2 makes the reader in a separate process and always stops the reader at the end. If the
+constructor fails, the stop fails too, and users see only the error of the stop. So the refusal is
+raised at Spark's first call.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RefusedStreamReader(DataSourceStreamReader):
-    """Answers every question with ``error``."""
+    """Raises ``error`` in every method."""
 
     def __init__(self, error: BookKeeperError) -> None:
         self._error = error
@@ -32,7 +32,7 @@ class RefusedStreamReader(DataSourceStreamReader):
     def latestOffset(
         self, start: dict[str, Any] | None = None, limit: "ReadLimit | None" = None
     ) -> dict[str, Any]:
-        """Spark 4.1 says neither."""
+        """Refuse; Spark 4.1 passes no arguments."""
         self._refuse(start, limit)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:

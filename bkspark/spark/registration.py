@@ -43,12 +43,12 @@ def register(spark: "SparkSession", **defaults: object) -> None:
 
 @contextmanager
 def _places_of_files(spark: "SparkSession") -> Iterator[None]:
-    """What is registered meanwhile knows where the driver keeps the files of ``--py-files``.
+    """Give Spark's workers the full paths of the driver's ``--py-files`` during the block.
 
-    Spark gives its Python workers the names of these files, and each worker looks in its own
-    folder. The process that plans a stream read looks in a folder that Spark never makes. It runs
-    beside the driver, so the full path on the driver is right for it. The path is wrong for an
-    executor on another host: Python skips a place that does not exist.
+    Spark gives its Python workers only the names of these files, and each worker looks in its own
+    folder. The process that plans a stream read looks in a folder that Spark never makes. The
+    planning process runs on the driver's host, where the full paths exist. On other hosts Python
+    skips the missing paths.
     """
     context = getattr(spark, "sparkContext", None)  # a session of Spark Connect has none
     names: list[str] = [] if context is None else getattr(context, "_python_includes", None) or []

@@ -1,8 +1,8 @@
-"""Spark schemas <-> the Arrow schemas that are stored.
+"""Conversion between Spark schemas and the Arrow schemas that are stored.
 
-The stored schema is what Spark itself uses in Arrow form with time zone UTC, so that stored batches
-go back to Spark as they are. Every field carries its Spark type as JSON in its metadata, for what
-Arrow cannot tell (varchar and char lengths, variants, interval units).
+The stored schema is Spark's own Arrow schema with time zone UTC, so stored batches go back to Spark
+unchanged. Every field has its Spark type as JSON in its metadata, for details that Arrow cannot
+represent (varchar and char lengths, variants, interval units).
 """
 
 import json
@@ -22,7 +22,7 @@ from bkspark.format.spark_types import SPARK_TYPE_KEY
 
 
 def utc_for(convert: Callable[..., Any]) -> dict[str, Any]:
-    """What tells ``convert`` that times are UTC; Spark 4.1 takes no time zone, they always are."""
+    """Return the arguments of ``convert`` for UTC times; none in Spark 4.1, which uses UTC."""
     return {"timezone": "UTC"} if "timezone" in signature(convert).parameters else {}
 
 
@@ -30,10 +30,11 @@ _IN_UTC = utc_for(to_arrow_schema)
 
 
 def to_stored(schema: StructType) -> pa.Schema:
-    """The Arrow schema to store for a DataFrame of ``schema``.
+    """Return the Arrow schema to store for a DataFrame of ``schema``.
 
     Raises:
-        InvalidRequestError: a column has no Arrow form, or a name that is taken.
+        InvalidRequestError: a column has no Arrow form or a user-defined type, or its name is
+            reserved or not unique.
     """
     for field in schema.fields:
         if field.name.lower() in METADATA_COLUMNS:
@@ -53,22 +54,22 @@ def to_stored(schema: StructType) -> pa.Schema:
 
 
 def from_stored(schema: pa.Schema) -> StructType:
-    """The Spark schema of a stored Arrow schema.
+    """Return the Spark schema of a stored Arrow schema.
 
     Raises:
-        CorruptDataError: it does not stand for a Spark schema.
+        CorruptDataError: the Arrow schema does not represent a Spark schema.
     """
     return StructType([_field(field) for field in schema])
 
 
 def with_metadata_columns(schema: StructType) -> StructType:
-    """``schema`` and behind it ``_offset``, ``_ledger_id`` and ``_entry_id``."""
+    """Return ``schema`` with ``_offset``, ``_ledger_id`` and ``_entry_id`` added at the end."""
     added = [StructField(name, LongType(), True) for name in METADATA_COLUMNS]
     return StructType([*schema.fields, *added])
 
 
 def expected_by_spark(schema: StructType) -> pa.Schema:
-    """The Arrow schema that batches for Spark must have exactly.
+    """Return the Arrow schema that batches for Spark must have exactly.
 
     Raises:
         InvalidRequestError: a column has no Arrow form.
@@ -77,10 +78,10 @@ def expected_by_spark(schema: StructType) -> pa.Schema:
 
 
 def projected(user: StructType, there: StructType) -> StructType:
-    """``user``'s columns, spelled as they are ``there``.
+    """Return the columns of ``user``, with the names of ``there``.
 
     Raises:
-        InvalidRequestError: a column is not there, of another type, or named twice.
+        InvalidRequestError: a column does not exist, has another type, or is named twice.
     """
     exact = {field.name: field for field in there.fields}
     folded = {field.name.lower(): field for field in there.fields}
@@ -108,13 +109,13 @@ def projected(user: StructType, there: StructType) -> StructType:
 def require_same_columns(
     before: StructType, now: StructType, used: Sequence[str] | None = None
 ) -> None:
-    """Check that a running query still reads what it began with.
+    """Check that the columns of a running query have not changed.
 
     Args:
-        used: the columns it reads; None for all, so that an added one matters too.
+        used: the columns that the query reads; None for all, so that an added column matters too.
 
     Raises:
-        InvalidRequestError: names what changed.
+        InvalidRequestError: names the changes.
     """
     names = None if used is None else set(used)
     old, new = (
@@ -152,9 +153,9 @@ def _type_of(field: StructField) -> dict[bytes, bytes]:
 
 
 def _nullable(value: Any) -> Any:
-    """A type in JSON form with every part nullable, as Spark's file sources store it.
+    """Make every part of a type in JSON form nullable, as Spark's file sources store types.
 
-    One append's column may be declared without nulls and the next one's with them.
+    One append's column may be declared without nulls, and the next append's with nulls.
     """
     if isinstance(value, dict):
         flags = ("nullable", "containsNull", "valueContainsNull")
@@ -179,7 +180,10 @@ def _field(field: pa.Field) -> StructField:
 
 
 def _natural_field(field: pa.Field) -> StructField:
-    """Nested nulls are refused nowhere, so Spark must not take any part as free of them."""
+    """Convert a column written without Spark, with every nested part nullable.
+
+    Nulls in nested parts are accepted everywhere, so Spark must not assume that there are none.
+    """
     try:
         spark_types.natural_type(field.type)
         found = from_arrow_schema(pa.schema([field.with_metadata(None)])).fields[0]

@@ -1,4 +1,4 @@
-"""``format("bookkeeper")``: names the factories; no logic of its own."""
+"""The data source ``format("bookkeeper")``: makes the readers and writers; no other logic."""
 
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -21,10 +21,10 @@ from bkspark.spark.options import Options
 
 
 class BookKeeperDataSource(DataSource):
-    """Logs and ledgers as DataFrames. Spark makes, pickles and asks instances; users never do."""
+    """Logs and ledgers as DataFrames. Spark creates and pickles the instances, not users."""
 
     defaults: ClassVar[Mapping[str, str]] = {}
-    """Options that a session gave once, see ``register``."""
+    """Options that a session sets for all reads and writes, see ``register``."""
 
     @classmethod
     def name(cls) -> str:
@@ -67,10 +67,10 @@ class BookKeeperDataSource(DataSource):
 
 
 def _require_stream_reads() -> None:
-    """Check that this Spark says to a source where a micro-batch begins, and how large it may be.
+    """Check that this Spark passes a stream source the start and the size limit of a micro-batch.
 
     Raises:
-        InvalidRequestError: it is one before 4.2.
+        InvalidRequestError: Spark is older than 4.2.
     """
     if find_spec("pyspark.sql.streaming.datasource") is None:
         raise InvalidRequestError(

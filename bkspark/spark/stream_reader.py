@@ -1,13 +1,13 @@
-"""``spark.readStream.format("bookkeeper")``.
+"""Stream reads: ``spark.readStream.format("bookkeeper")``.
 
-One instance lives as long as the query, in a process of its own, and answers once per trigger: how
-far the log goes, and what the next micro-batch is. Nothing that is read depends on its memory: a
-batch is a range of offsets of one generation, so a re-run has the same rows. They come in the order
-of the plan, as in a batch read: order by ``_offset`` within a micro-batch for the log's.
+One instance lives as long as the query, in a separate process. Once per trigger, Spark asks it for
+the log's end and for the next micro-batch. The rows do not depend on the instance's memory: a batch
+is a range of offsets of one generation, so a re-run has the same rows. Rows come in the order of
+the plan, as in a batch read: sort by ``_offset`` within a micro-batch to get the log's order.
 
-What a query costs at its start is mostly Spark's: it starts a new Python process for each query,
-and that loads pyspark out of a zip file. This module and what it needs are loaded there, in a
-planning process and in each task's worker, so they load nothing that a query does not need.
+Most of a query's start-up time is Spark's: Spark starts a new Python process for each query, which
+loads pyspark from a zip file. The planning process and each task's worker import this module and
+its imports. So they import no module that a query does not need.
 """
 
 import logging
@@ -60,19 +60,19 @@ from bkspark.spark.schema import (
 logger = logging.getLogger(__name__)
 
 OFFSET_VERSION = 1
-"""Of the offsets in a checkpoint."""
+"""Version of the offsets in a checkpoint."""
 
 
 @dataclass
 class _Progress:
-    """What the query's process remembers, only to answer faster and to report.
+    """State of the query's process, used only for faster answers and for reports.
 
     Attributes:
         initial: the query's start, which Spark asks for twice.
-        target: where a query that reads what is available now ends.
+        target: the end of a query that reads all available rows and stops.
         given: the end of the last micro-batch.
-        skipped: entries left out, by the position at which they were missing; None for a number
-            that nobody knows.
+        skipped: number of lost entries, by the position at which they were missing; None if
+            unknown.
         loss: the last loss that was reported, in one line.
     """
 
@@ -87,7 +87,7 @@ class _Progress:
 
 
 class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """One streaming query's source. Also pickled to the tasks, then without its progress."""
+    """The source of one streaming query. Also pickled to the tasks, without its progress."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options = options
@@ -100,10 +100,10 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
     # --- positions -------------------------------------------------------------------------
 
     def initialOffset(self) -> dict[str, Any]:
-        """Where a new query begins: ``startingOffsets``, by default the earliest.
+        """Return the start of a new query: ``startingOffsets``, by default the earliest.
 
         Raises:
-            NoSuchEntryError: it is behind the log's end, or truncated.
+            NoSuchEntryError: the start is after the log's end, or truncated.
         """
         progress = self._opened()
         if progress.initial is None:
@@ -115,7 +115,7 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         return _to_json(progress.initial)
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Told to Spark so that it passes the limit on where the trigger allows one."""
+        """Return the limit; Spark passes it to ``latestOffset`` if the trigger allows a limit."""
         if self._options.read.trigger_entries is not None:
             return ReadMaxRows(self._options.read.trigger_entries)
         if self._options.read.trigger_bytes is not None:
@@ -123,11 +123,11 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The end of the next micro-batch; ``start`` itself if there is nothing to read.
+        """Return the end of the next micro-batch, or ``start`` if there are no rows to read.
 
         Raises:
             NoSuchEntryError: rows from ``start`` on are gone.
-            InvalidRequestError: ``start`` is no position of this log, or its columns changed.
+            InvalidRequestError: ``start`` is no position of this log, or the columns changed.
         """
         progress, view = self._opened(), self._look()
         position = _from_json(start)
@@ -143,12 +143,12 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         return _to_json(end)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Fix the end of a query that stops when it has read what is there now."""
+        """Fix the end of a query that stops after the rows that exist now."""
         progress, view = self._opened(), self._look()
         progress.target = Position(view.record.generation, view.end_offset)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """For the query's progress: the log's end, and how much lies before it unread."""
+        """Return the log's end and the size of the unread part, for the query's progress."""
         progress = self._opened()
         view, given = progress.view, progress.given
         if view is None or given is None:
@@ -170,11 +170,11 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
     # --- rows ------------------------------------------------------------------------------
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """What the tasks of the micro-batch ``[start, end)`` read.
+        """Plan the tasks of the micro-batch ``[start, end)``.
 
         Raises:
             NoSuchEntryError: some of its rows are gone.
-            InvalidRequestError: it ends before its start, or is no range of this log.
+            InvalidRequestError: the batch ends before its start, or is no range of this log.
         """
         first, past = _from_json(start), _from_json(end)
         require_order(first, past)
@@ -184,7 +184,7 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
             view = self._look(enough=0)
             try:
                 return self._planned(view, first, past)
-            except NoSuchEntryError:  # let go between the look and the plan; the next look tells
+            except NoSuchEntryError:  # perhaps dropped between the look and the plan: look again
                 if not self._has_changed(view):
                     raise
         return self._planned(self._look(enough=0), first, past)
@@ -194,7 +194,7 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         past = resume(past, _extent(view), fails_on_loss=self._options.read.fails_on_loss).begin
         if past <= begin:
             return []
-        # Who wrote the end into the checkpoint had seen that everything below is confirmed.
+        # Everything below the checkpoint's end was confirmed when the end was chosen.
         view = view.confirmed_to(past.offset)
         offsets = OffsetRange(begin.offset, past.offset)
         options = self._options
@@ -203,12 +203,15 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         return [TaskPartition(task, view.generation) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Runs on: executor, once per task attempt."""
+        """Read one partition.
+
+        Runs on: executor, once per task attempt.
+        """
         if isinstance(partition, TaskPartition) and partition.content is not None:
             yield from self._rows.read(partition.content, partition.log)
 
     def stop(self) -> None:
-        """Close the connection; Spark mostly ends the process instead."""
+        """Close the connection; Spark mostly kills the process instead."""
         if self._progress is not None:
             self._progress.cluster.store.close()
             self._progress = None
@@ -223,7 +226,7 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         return self._progress
 
     def _look(self, enough: int | None = None) -> LogView:
-        """The log as it can be read now; see ``LogWatch.look``."""
+        """Return the log as it can be read now; see ``LogWatch.look``."""
         progress = self._opened()
         before = progress.view
         try:
@@ -251,10 +254,10 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
     def _resumed(
         self, position: Position, extent: Extent, past: Position | None = None
     ) -> Resumption:
-        """Where to go on; what is lost is counted and reported.
+        """Return where to continue; count and report a loss.
 
         Args:
-            past: the end of the batch: what is lost behind it is counted with the next one.
+            past: the end of the batch; a loss after the end is counted with the next batch.
         """
         found = resume(position, extent, fails_on_loss=self._options.read.fails_on_loss)
         progress = self._opened()
@@ -269,7 +272,7 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         return found
 
     def _end_of_batch(self, view: LogView, begin: Position, limit: ReadLimit) -> Position:
-        """At most ``limit``, and no further than the end of what was available at the start."""
+        """Return the end of the batch within ``limit``, at most the fixed end of the query."""
         end = view.end_offset
         target = self._opened().target
         if target is not None:
@@ -285,10 +288,11 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
 
 
 def _schema_to_come(options: Options, schema: StructType) -> tuple[bool, StructType]:
-    """Whether a query that gives its ``schema`` waits for the log's; and the columns to read.
+    """Whether a query with its own ``schema`` waits for the log's schema; and the columns to read.
 
-    It does while there is no log, or one that was created without a schema and is still empty.
-    Spark asks for the log's schema where the query gives none, so that fails before.
+    The query waits if there is no log, or if the log was created without a schema and is still
+    empty. A query without a schema of its own fails earlier, because Spark asks for the log's
+    schema.
     """
     given = StructType([f for f in schema.fields if f.name.lower() not in METADATA_COLUMNS])
     with Cluster(options.metadata_uri) as cluster:
@@ -310,7 +314,7 @@ def _is_to_come(log: LogRecord) -> bool:
 
 
 def _view_to_come(cluster: Cluster, log_name: str) -> LogView:
-    """An empty log, as the first append will make it."""
+    """Return the view of an empty log, as the first append will create it."""
     seen = cluster.logs.get(layout.log_name(log_name))
     before = LogRecord.of(None if seen is None else seen.value, log_name, DEFAULT_QUORUM)
     return LogView(LogRecord(log_name, before.settings, b"", generation=before.generation + 1))
@@ -324,7 +328,7 @@ def _extent(view: LogView) -> Extent:
 
 
 def _to_json(position: Position) -> dict[str, Any]:
-    """Always with the same keys in the same order: Spark compares offsets as texts."""
+    """Convert a position, with the same keys in the same order: Spark compares offsets as texts."""
     return {
         "version": OFFSET_VERSION,
         "generation": position.generation,

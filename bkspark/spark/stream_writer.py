@@ -1,9 +1,9 @@
-"""``df.writeStream.format("bookkeeper")``.
+"""Stream writes: ``df.writeStream.format("bookkeeper")``.
 
-Spark makes a new instance for every micro-batch, twice: one in a planning process, which is pickled
-to the tasks, and another in a commit process that hears of the first only through the tasks'
-messages. So making an instance does nothing; the one that is pickled settles where the tasks write,
-and everything a commit must know is in the messages.
+Spark makes two new instances for every micro-batch: one in a planning process, which is pickled to
+the tasks, and another in a commit process, which knows the first only through the tasks' messages.
+So the constructor does nothing; the pickled instance decides where the tasks write, and the
+messages contain all that the commit needs.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ RUN_ID = "spark.jobGroup.id"
 
 @dataclass
 class StreamMessage(WriterCommitMessage):
-    """What a task attempt tells the commit."""
+    """The message of a task attempt to the commit."""
 
     part: StreamPart
 
@@ -52,7 +52,7 @@ class BookKeeperStreamWriter(DataSourceStreamArrowWriter):
         self._plan: tuple[BatchTarget, StagingLedger] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Settles where the tasks write. Runs on: driver, twice, in the planning process only."""
+        """Decide where the tasks write. Runs on: driver, twice, in the planning process only."""
         if self._plan is None:
             try:
                 self._plan = stream_plan.prepare(self._request)
@@ -61,7 +61,10 @@ class BookKeeperStreamWriter(DataSourceStreamArrowWriter):
         return dict(self.__dict__)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Runs on: executor, once per task attempt."""
+        """Write one partition.
+
+        Runs on: executor, once per task attempt.
+        """
         assert self._plan is not None
         target, staging = self._plan
         context = TaskContext.get()
@@ -72,20 +75,27 @@ class BookKeeperStreamWriter(DataSourceStreamArrowWriter):
         return StreamMessage(StreamPart(run, int(_property(context, BATCH_ID)), staging, report))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Runs on: driver, in a process that is used again while the query is busy."""
+        """Commit the micro-batch.
+
+        Runs on: driver, in a process that Spark keeps while the query is busy.
+        """
         if messages:  # a plan without partitions has no rows
             TAIL_WRITERS.commit(self._request, gathered(_parts(messages), batchId))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Runs on: driver; while tasks may still be writing, and maybe after a good commit."""
+        """Discard the micro-batch.
+
+        Runs on: driver; while tasks may still be writing, and maybe after a successful commit.
+        """
         del batchId
         abort(self._request, _parts(messages))
 
 
 def _untouched_by_pickling(error: BookKeeperError) -> BookKeeperError:
-    """The same error, so that pyspark lets it through: others it takes for its own failure.
+    """Return the error in a form that pyspark passes on.
 
-    It would print the traceback, and end in a PicklingError with other words.
+    Pyspark takes other errors for its own failure, prints a traceback, and raises a PicklingError
+    with another text.
     """
     kind = type(error)
     told = type(kind.__name__, (kind, PickleError), {"__module__": kind.__module__})

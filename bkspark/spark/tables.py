@@ -1,10 +1,10 @@
-"""Tables of a catalog: Spark makes them, and then cannot read them.
+"""Refuse tables of a catalog: Spark creates such tables and then cannot read them.
 
-A query on a table hands none of the options on with which it was made, so it says neither which log
-is meant nor in which cluster. And Spark does not tell the source that the rows which it is to write
-are those of a new table. What can be seen is that they are written by an execution within another
-one, that of the statement which makes the table. So is what a query's ``foreachBatch`` writes,
-table or not, which is therefore let through.
+A query on a table does not pass the options of the table's creation to the source, so neither the
+log nor the cluster is known. Spark does not tell the source that a write fills a new table either.
+But the rows of a new table are written by an execution nested in another execution, that of the
+statement which creates the table. A query's ``foreachBatch`` writes in nested executions too, for a
+table or not, and is therefore allowed.
 """
 
 from typing import Protocol
@@ -23,16 +23,17 @@ BATCH_ID = "streaming.sql.batchId"
 
 
 class Task(Protocol):
-    """What a ``TaskContext`` tells about its job."""
+    """The part of ``TaskContext`` that describes the job."""
 
     def getLocalProperty(self, key: str) -> str | None: ...
 
 
 def require_no_new_table(task: Task | None) -> None:
-    """Check, before a row is written, that the write of this ``task`` is not to fill a new table.
+    """Check before the first write that the write of this ``task`` does not fill a new table.
 
     Raises:
-        InvalidRequestError: it is; nothing is written, and Spark drops the table again.
+        InvalidRequestError: the write fills a new table; no row is written, and Spark drops the
+            table.
     """
     if task is None or task.getLocalProperty(BATCH_ID) is not None:
         return

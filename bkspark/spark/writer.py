@@ -1,8 +1,8 @@
-"""``df.write.format("bookkeeper")``.
+"""Batch writes: ``df.write.format("bookkeeper")``.
 
-Spark calls, each in another process: the constructor once when the write is planned, ``write`` for
-every task attempt, then ``commit`` once, or ``abort``, or both (a ``commit`` that raised is
-followed by ``abort``). All correctness rests on the commit; see ``bkspark.log.batch.commit``
+Spark calls these methods in different processes: the constructor once when the write is planned,
+``write`` for every task attempt, then ``commit`` once, or ``abort``, or both (``abort`` follows a
+``commit`` that raised). Correctness depends on the commit alone; see ``bkspark.log.batch.commit``
 and ``bkspark.log.streams.appending``.
 """
 
@@ -30,7 +30,7 @@ from bkspark.spark.tables import require_no_new_table
 
 @dataclass
 class AttemptMessage(WriterCommitMessage):
-    """What a task attempt tells the commit."""
+    """The message of a task attempt to the commit."""
 
     report: AttemptReport
 
@@ -46,7 +46,10 @@ class BookKeeperWriter(DataSourceArrowWriter):
         self._target, self._staging = appending.prepare(request)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Runs on: executor, once per task attempt."""
+        """Write one partition.
+
+        Runs on: executor, once per task attempt.
+        """
         context = TaskContext.get()
         require_no_new_table(context)
         partition_id = 0 if context is None else context.partitionId()
@@ -57,12 +60,18 @@ class BookKeeperWriter(DataSourceArrowWriter):
         return AttemptMessage(AttemptWriter(self._target, partition_id).write(rows))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Runs on: driver, in a process of its own."""
+        """Commit the write.
+
+        Runs on: driver, in a separate process.
+        """
         reports = [m.report if isinstance(m, AttemptMessage) else None for m in messages]
         appending.commit(self._target, self._staging, reports)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Runs on: driver; while tasks may still be writing, and maybe after a good commit."""
+        """Discard the write.
+
+        Runs on: driver; while tasks may still be writing, and maybe after a successful commit.
+        """
         del messages
         appending.abort(self._target, self._staging)
 
