@@ -13,10 +13,10 @@ the reverse.
 
 Rule 2. The writer reads the list again after the takeover, and writes only if the ledger is alone
 at the log's end. Otherwise another client has opened, rolled, overwritten or deleted the log in
-between, and has fenced this writer or will fence it. The same holds for a newer run of the query,
-unless this writer has fenced that run: a run that was registered and then paused before the
-takeover ends here and writes nothing (RB-45). Such a takeover leaves an OPEN ledger without a
-writer, like a writer that died.
+between, and has fenced this writer or will fence it. A newer run of the query also ends this
+writer, even if this writer has fenced the newer run: a run that was registered and then paused
+before its takeover writes nothing (RB-45). The takeover then leaves an OPEN ledger without a
+writer, as after the death of a writer.
 
 The list is also stored again, by compare-and-set. The reason: a deletion of the log fences the
 writer first, and a takeover undoes that fence. The new version makes the deletion's own

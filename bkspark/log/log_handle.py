@@ -100,8 +100,7 @@ class LogHandle(BoundToProcess):
 
     @property
     def fragments(self) -> list[LogFragment]:
-        """The ranges of the log and the bookies that store each, oldest first. Reads each ledger's
-        record.
+        """The ranges of the log, each with its bookies, oldest first. Reads each ledger's record.
 
         Raises:
             NoSuchLedgerError: a ledger was truncated meanwhile.
@@ -112,7 +111,8 @@ class LogHandle(BoundToProcess):
     def transactions(self) -> dict[str, int]:
         """The last version of each application (``txnAppId``) that the log remembers by name.
 
-        The last one to commit is the last item. A streaming query has the name ``stream/ID``.
+        The application that committed last comes last. A streaming query has the name
+        ``stream/ID``.
         """
         found = transactions_of(self._cluster, self.name, self._password)
         return {name: version for name, version in found.items() if is_name(name)}
@@ -299,7 +299,7 @@ class LogHandle(BoundToProcess):
         self._cluster.logs.update(self.name, kept)
 
     def retain(self, *, respects_cursors: bool = True) -> None:
-        """Delete now what ``keep`` does not keep.
+        """Delete now the entries that ``keep`` no longer keeps.
 
         Args:
             respects_cursors: keep what a cursor has yet to read.

@@ -305,7 +305,10 @@ def drop_unlisted(cluster: Cluster, log_name: str, created: CreatedLedger) -> No
 def _without(
     record: LogRecord | None, log_name: str, ledger: Versioned[LedgerMetadata]
 ) -> LogRecord:
-    """Return the log without the ledger, and note the ledger for deletion."""
+    """Return the log without the ledger, and note the ledger for deletion.
+
+    A ledger that was dropped before is not noted again: the client that dropped it deletes it.
+    """
     log = LogRecord.of(record, log_name, ledger.value.quorum)
     ledger_id = ledger.value.ledger_id
     if log.without(ledger_id) is log:

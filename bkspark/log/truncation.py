@@ -302,7 +302,7 @@ def _going_on(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:
 def _truncate_tail(cluster: Cluster, log: LogRecord) -> None:
     """Remove entirely hidden fragments from the tail; after a failure the next truncation does."""
     if log.tail and log.dropped.of_tail:
-        with suppress(BookKeeperError):  # the log is truncated all the same
+        with suppress(BookKeeperError):  # the log is truncated anyway
             truncate_ledger(cluster, log.tail[0], log.dropped.of_tail)
 
 

@@ -1,1 +1,1 @@
-"""The data source and Spark actions: the only folder that imports pyspark."""
+"""The data source and Spark actions. The folders below this layer never import pyspark."""

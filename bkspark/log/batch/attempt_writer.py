@@ -50,7 +50,7 @@ class AttemptWriter:
         self._rules = ValueRules(self._schema)
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> AttemptReport:
-        """Write all rows, durably on at least Qa bookies of every stripe's write set.
+        """Write all rows, each stripe durably on at least Qa bookies: its write set, or spares.
 
         Raises:
             NotEnoughBookiesError: too many bookies fail.

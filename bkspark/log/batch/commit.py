@@ -45,6 +45,8 @@ def commit(target: BatchTarget, reports: Sequence[AttemptReport | None]) -> Comm
         NotEnoughBookiesError: nothing was committed.
         LedgerFencedError, OutcomeUnknownError: another client interfered; nothing is visible unless
             the ledger is on the log's list.
+        LedgerClosedError: the log is sealed; nothing was committed.
+        CollectedError: the ledger was deleted before the commit.
         UnauthorizedError: the log was deleted and made anew with another password.
     """
     if target.is_done:

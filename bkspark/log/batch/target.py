@@ -82,7 +82,9 @@ class WriteRequest:
 
 @dataclass(frozen=True, slots=True)
 class BatchTarget:
-    """A private ledger that one DataFrame write fills, and the log that the ledger then joins.
+    """The ledger that the tasks of a write fill, and its log.
+
+    The ledger is private and joins the log later, or is the tail of the log already.
 
     Attributes:
         wanted: the quorum sizes that the log wants; ``quorum`` has the ledger's sizes.
@@ -90,7 +92,7 @@ class BatchTarget:
         token: the writer's token; only the one commit process writes records with it (R2).
         ensemble: E bookies in stripe order.
         spares: bookies that may replace members, in order of preference.
-        is_done: the transaction is in the log already; tasks write nothing, commit does nothing.
+        is_done: the transaction is in the log already; tasks and commit write nothing.
     """
 
     request: WriteRequest

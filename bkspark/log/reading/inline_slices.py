@@ -55,7 +55,10 @@ def cut_inline(item: InlineSlice, room: int, share: int) -> Iterator[InlineSlice
 
 
 def find_index(cluster: Cluster, ledger: LedgerMetadata, end: int, password: Password) -> Index:
-    """Return where pages begin in the ledger's journals up to entry ``end``, if reachable."""
+    """Return where pages begin in the ledger's journals, up to entry ``end``.
+
+    Journals on bookies without an answer are left out.
+    """
     from bkspark.ledger.handles.entry_reader import EntryReader
 
     digester = make_digester(ledger.settings.digest, password)

@@ -65,7 +65,7 @@ def prepare(request: WriteRequest) -> tuple[BatchTarget, StagingLedger | None]:
 
     Raises:
         InvalidRequestError: the request contradicts itself, the log or its schema.
-        LedgerClosedError: the log is sealed.
+        LedgerClosedError: an append to a sealed unbounded log.
         NotEnoughBookiesError: too few usable bookies.
         UnauthorizedError: the password is missing or wrong.
     """
