@@ -1,5 +1,5 @@
-"""Where copies are kept: one small contract, several kinds of storage.
+"""Bookies, the storage of copies: one small contract, and several kinds of storage.
 
-``contract`` says what a bookie must do, ``posix`` and ``memory`` do it, ``uri`` finds the right one
-for an address. Nothing outside this folder knows which kind it has.
+``contract`` states a bookie's duties, ``posix``, ``memory`` and ``object_store`` implement the
+contract, ``uri`` finds the kind for an address. Code outside this folder does not know the kind.
 """

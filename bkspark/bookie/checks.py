@@ -1,8 +1,8 @@
-"""What every backend checks alike: that a name stays inside, and that a cookie is the one meant.
+"""Checks shared by all backends: names stay inside the bookie, and the cookie is the expected one.
 
-Names read from storage are hostile input, so only plain names of plain parts pass; no part may
-begin with a dot, which leaves ``.tmp-…`` to the backends. A cookie that is not exactly the expected
-one is ``BookieUnavailableError``: what such a place holds or lacks proves nothing.
+Names read from storage are hostile input, so only plain names of plain parts pass. No part may
+begin with a dot, so ``.tmp-…`` is left to the backends. A cookie that differs from the expected one
+raises ``BookieUnavailableError``: the contents of such a place prove nothing.
 """
 
 import re
@@ -34,19 +34,19 @@ def split_name(name: str) -> tuple[tuple[str, ...], str]:
 
 
 def check_range(begin: int, length: int | None) -> None:
-    """Refuse a range that cannot be meant."""
+    """Refuse a negative range."""
     if begin < 0 or (length is not None and length < 0):
         raise InvalidRequestError(f"range of {length} bytes from {begin} on is not allowed")
 
 
 def check_cookie(address: BookieAddress, data: bytes | None) -> None:
-    """Make sure that ``data`` is the cookie of the bookie at ``address``.
+    """Check that ``data`` is the cookie of the bookie at ``address``.
 
     Args:
-        data: what was found under the cookie's name; None if there was nothing.
+        data: the bytes found under the cookie's name; None if there are none.
 
     Raises:
-        BookieUnavailableError: it says what differs.
+        BookieUnavailableError: names the difference.
     """
     if data is None:
         raise BookieUnavailableError(
@@ -79,7 +79,7 @@ def check_cookie(address: BookieAddress, data: bytes | None) -> None:
 
 
 def group_in(data: bytes | None) -> int | None:
-    """The group that a cookie, which was checked, says; None if one user has the bookie."""
+    """The group in a checked cookie; None if a single user owns the bookie."""
     return _decode(data or b"").group
 
 
@@ -88,7 +88,7 @@ def _place(address: BookieAddress) -> str:
 
 
 def post_check(bookie: Bookie, journal: Journal, *, fence: str, permission: str) -> bool:
-    """``Bookie.post_check`` by a root, where nothing is gained by asking all at once."""
+    """Do ``Bookie.post_check`` by a root, for backends where combined look-ups are no faster."""
     with bookie.open_root() as root:
         if not root.has_journal(journal):
             raise BookieUnavailableError(

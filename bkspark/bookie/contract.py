@@ -1,23 +1,23 @@
 """The contract of a bookie's storage.
 
-A ``Bookie`` is an address. ``open_root`` looks the storage up *anew* and hands out a ``BookieRoot``
-only if its cookie names the expected incarnation; every read, write and look-up goes through such a
-root, so nothing is believed of, or written to, a directory that was wiped, swapped or not mounted.
+A ``Bookie`` is an address. ``open_root`` looks the storage up *anew* and returns a ``BookieRoot``
+only if the cookie names the expected incarnation. Every read, write and look-up uses such a root,
+so no client trusts, or writes to, a directory that was wiped, swapped or not mounted.
 
-What every backend must give:
+Guarantees of every backend:
 
-* **Write once.** ``put_new`` and ``create`` never replace a name that exists; of any number of
-  racing callers exactly one wins. A name's bytes never change after it appears; only a journal
-  grows, at its end, by its one owner.
+* **Write once.** ``put_new`` and ``create`` never replace an existing name; exactly one of any
+number of competing callers wins. A name's bytes never change after it appears; only a journal
+grows, at its end, by its one owner.
 * **All or nothing.** A name appears with all its bytes, and durable, or not at all.
-* **No stale absence.** A look-up that starts after a write returned sees it, also from another
-  process, and also if the same process looked before.
-* **Unknown is not absent.** ``None``/``False`` mean a sure absence. Every doubt is
-  ``BookieUnavailableError``.
+* **No stale absence.** A look-up that starts after a write returned sees the write, also from
+another process, and also after an earlier look-up by the same process.
+* **Unknown is not absent.** ``None``/``False`` mean a certain absence. Every doubt is
+``BookieUnavailableError``.
 
-All methods raise ``BookieUnavailableError`` when the storage cannot answer surely (I/O error, no
-permission, gone, full, wrong cookie); for a write this means that the outcome is unknown. Names are
-relative, ``/``-separated, made by ``bkspark.format.layout``.
+All methods raise ``BookieUnavailableError`` when the storage has no certain answer (I/O error, no
+permission, gone, full, wrong cookie); for a write the outcome is then unknown. Names are relative,
+``/``-separated, made by ``bkspark.format.layout``.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,11 +31,11 @@ from bkspark.protocol.ledger.metadata import Member
 
 @dataclass(frozen=True, slots=True)
 class BookieAddress:
-    """Everything needed to find a bookie again from any process; picklable.
+    """The data needed to find a bookie again from any process; picklable.
 
     Attributes:
         url: for example ``file:///disk1/bk``.
-        incarnation: of the initialisation that is meant; another one is another bookie.
+        incarnation: of the expected initialisation; a different incarnation is a different bookie.
     """
 
     bookie_id: str
@@ -46,13 +46,13 @@ class BookieAddress:
 
     @property
     def member(self) -> Member:
-        """What metadata names it by."""
+        """The bookie's name in metadata."""
         return Member(self.bookie_id, self.incarnation)
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How much there is in a folder: files, and bytes in them."""
+    """The contents of a folder: number of files, and their bytes."""
 
     files: int = 0
     bytes: int = 0
@@ -62,37 +62,37 @@ class Usage:
 
 
 class EntryFile(Protocol):
-    """A new file on its way; invisible until ``finish`` returns."""
+    """A new, unfinished file; invisible until ``finish`` returns."""
 
     def write(self, data: Buffer) -> None:
         """Append ``data``; may be buffered."""
         ...
 
     def finish(self) -> None:
-        """Make the file durable, then visible under its name; nothing may follow."""
+        """Make the file durable, then visible under its name; no call may follow."""
         ...
 
     def discard(self) -> None:
-        """Give it up and leave nothing behind; harmless after ``finish`` or an error."""
+        """Give the file up and leave no trace; harmless after ``finish`` or an error."""
         ...
 
 
 class Journal(Protocol):
-    """The one file to which one writer of one term appends on one bookie."""
+    """The only file to which one writer of one term appends on one bookie."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def end(self) -> int:
-        """Bytes that are durable: where the next record goes."""
+        """Number of durable bytes: the start of the next record."""
         ...
 
     def append(self, parts: Sequence[Buffer]) -> None:
         """Append one record and make it durable before returning.
 
-        After any error the journal is finished: nothing may be appended behind a record whose
-        durability is unknown (H24). Later calls raise.
+        Any error ends the journal: no record may follow a record whose durability is unknown (H24).
+        Later calls raise.
         """
         ...
 
@@ -100,7 +100,7 @@ class Journal(Protocol):
 
 
 class ReadableRoot(Protocol):
-    """What readers need of a ``BookieRoot``."""
+    """The part of a ``BookieRoot`` that readers need."""
 
     def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes | None:
         """``length`` bytes from ``begin`` on, fewer at the end; None if the name is absent."""
@@ -111,30 +111,30 @@ class ReadableRoot(Protocol):
         ...
 
     def list(self, folder: str) -> list[str]:
-        """Sorted names of all that lies right under ``folder``; empty if it is absent.
+        """Sorted names right under ``folder``; empty if the folder is absent.
 
-        Only temporary files of the bookie's own are left out. A name that ends in "/" is no file:
-        a folder, a link, or what is left of a journal that has lost its beginning. Names of others'
-        making may hold any character. A hint, see H21.
+        Only the bookie's own temporary files are left out. A name that ends in "/" is no file: a
+        folder, a link, or the rest of a journal that has lost its beginning. Names made by other
+        programs may hold any character. The list is a hint, see H21.
         """
         ...
 
 
 class BookieRoot(ReadableRoot, Protocol):
-    """A bookie's storage, found by path just now and known to be the right one."""
+    """A bookie's storage, just found by its path, with a checked cookie."""
 
     def put_new(self, name: str, data: Buffer, *, once: bool = False) -> bool:
         """Create ``name`` with ``data`` if absent.
 
         Args:
-            once: send the request that makes it no second time, whatever becomes of the first: one
-                that is late would make the name anew where it was lost since (R19).
+            once: never repeat the creating request, whatever its outcome: a delayed second request
+                would recreate the name after a loss (R19).
 
         Returns:
-            True if this call created it; False if it was there already, durable by now.
+            True if this call created the name; False if it existed, durable by now.
 
-        Durability: data and name survive a power cut when it returns, whatever it returns: one
-        found in place is synced again before it is reported (R1, RB-36).
+        Durability: data and name survive a power cut after the return, whatever the result: an
+        existing name is synced again before it is reported (R1, RB-36).
         """
         ...
 
@@ -143,23 +143,23 @@ class BookieRoot(ReadableRoot, Protocol):
         ...
 
     def open_journal(self, name: str, first: Sequence[Buffer] = ()) -> Journal:
-        """Create journal ``name``, which must not exist, durable: empty, or with a first record.
+        """Create the new journal ``name``, durable: empty, or with a first record.
 
-        It is asked for once, as ``put_new`` says.
+        The creating request is sent once, as with ``once`` of ``put_new``.
         """
         ...
 
     def has_journal(self, journal: Journal) -> bool:
-        """Whether ``journal``, as written, is what this root shows under its name.
+        """Whether this root shows ``journal``, as written, under the journal's name.
 
         On POSIX the same inode, at least ``journal.end`` bytes long (R6, H19).
         """
         ...
 
     def sync(self, name: str) -> bool:
-        """Make a file found in place durable, name and bytes; False if it is absent.
+        """Make an existing file durable, name and bytes; False if the file is absent.
 
-        Whoever wrote it may have died before it could (H23).
+        The file's writer may have died before its own sync (H23).
         """
         ...
 
@@ -168,35 +168,36 @@ class BookieRoot(ReadableRoot, Protocol):
         ...
 
     def forget_journal(self, name: str) -> bool:
-        """Remove a journal that counts for nothing any more, for good; whether it was removed.
+        """Remove a journal that no longer counts, for good; return whether it was removed.
 
-        It stays as it is where its writer, if he goes on, could make a part of it appear again:
-        what is left of a journal without a beginning is strange, and in everybody's way.
+        The journal stays if its writer, still running, could make a part of it reappear: the rest
+        of a journal without a beginning would disturb every later look-up.
         """
         ...
 
     def sweep(self, folder: str) -> int:
-        """Remove what writers that died in mid-file left right under ``folder``; how many files.
+        """Remove files that killed writers left right under ``folder``; return their number.
 
-        No look-up ever asks for such a name, so this is safe at any time; but a writer that lives
-        gets an error for the file it loses. ``bkspark.admin.leftovers`` says where to.
+        No look-up uses the names of such files, so sweeping is safe at any time; but a running
+        writer gets an error for its removed file. ``bkspark.admin.leftovers`` chooses the folders.
         """
         ...
 
     def unfinished(self, folder: str) -> Usage:
-        """What ``sweep`` would remove right under ``folder``; nothing if it is absent."""
+        """The files that ``sweep`` would remove right under ``folder``; none if it is absent."""
         ...
 
     def usage(self, folder: str) -> Usage:
-        """What lies right under ``folder``, unfinished files too; nothing if it is absent."""
+        """All files right under ``folder``, unfinished files too; none if it is absent."""
         ...
 
     def remove_folder(self, folder: str) -> Usage:
-        """Remove every file right under ``folder``, unfinished ones too, by name in ascending
-        order, and then the folder, if nothing else is in it; says what was removed.
+        """Remove every file right under ``folder``, in ascending order, and then the folder if
+        empty.
 
-        Unlike ``delete`` it need not be durable: what a power cut brings back has to be removed
-        again. Others may remove the same, or make files there, at the same time.
+        Removes unfinished files too, and returns what was removed. Unlike ``delete``, the removal
+        need not be durable: files that a power cut brings back must be removed again. Other clients
+        may remove or make files there at the same time.
         """
         ...
 
@@ -205,13 +206,11 @@ class BookieRoot(ReadableRoot, Protocol):
         ...
 
     def total_bytes(self) -> int:
-        """Free space and what is used of the same disk, by whomever; 0 if unknown."""
+        """Free space plus all used space of the same disk; 0 if unknown."""
         ...
 
     def write_problem(self) -> str:
-        """Why nothing new can be written, in one line, as far as it shows without writing; else
-        empty.
-        """
+        """The known reason against writing, in one line, found without writing; else empty."""
         ...
 
     def close(self) -> None: ...
@@ -227,16 +226,17 @@ class Bookie(Protocol):
         """Find the storage by its path anew and check its cookie.
 
         Raises:
-            BookieUnavailableError: absent, unreadable, or another cookie than expected.
+            BookieUnavailableError: absent, unreadable, or a different cookie than expected.
         """
         ...
 
     def post_check(self, journal: Journal, *, fence: str, permission: str) -> bool:
         """Whether a writer's permission stands: no ``fence``, then the ``permission`` is there.
 
-        The whole post-check in one question (R6), because every append waits for the answer. It is
-        of one place, found by its path anew, with the expected cookie and with ``journal`` in it,
-        as ``has_journal`` says. The names are looked up one behind the other, in this order.
+        The whole post-check in one question (R6), because every append waits for the answer. All
+        facts are of one place, found by its path anew, with the expected cookie and with
+        ``journal`` in it, as ``has_journal`` says. The names are looked up one after the other, in
+        this order.
 
         Raises:
             BookieUnavailableError: the place cannot answer, or does not show the journal.
@@ -245,34 +245,34 @@ class Bookie(Protocol):
 
 
 class BookieStorage(Protocol):
-    """Storage that is not a bookie yet, or may be somebody else's; for ``init`` and ``doctor``."""
+    """Storage that is not yet a bookie, or may be in other use; for ``init`` and ``doctor``."""
 
     def read_cookie(self) -> bytes | None:
-        """The cookie's bytes; None if there surely is none."""
+        """The cookie's bytes; None if there is certainly no cookie."""
         ...
 
     def require_suitable(self, cookie: bytes | None = None, group: int | None = None) -> None:
-        """Return if ``format`` would accept this place; changes nothing.
+        """Return if ``format`` would accept this place; changes no file.
 
         Args:
-            cookie: what was found there: it may be, if nothing else is.
-            group: of users that share the cluster; its members may have made what is there.
+            cookie: the cookie found there, which is accepted if there is no other file.
+            group: of users that share the cluster; its members may have made the files there.
 
         Raises:
-            InvalidRequestError: it is taken, not empty, missing, or of an unsuitable kind.
+            InvalidRequestError: the place is taken, not empty, missing, or of an unsuitable kind.
         """
         ...
 
     def format(self, cookie: bytes) -> None:
-        """Make an empty place a bookie by creating its cookie, or make the same one durable.
+        """Make an empty place a bookie by creating its cookie, or make the same cookie durable.
 
         Raises:
-            InvalidRequestError: there is something in it already, or another cookie.
+            InvalidRequestError: the place has files already, or a different cookie.
         """
         ...
 
     def failure_domain(self) -> str:
-        """What is lost together with it: the disk, mount or bucket it lies on."""
+        """The unit of failure that holds the storage: its disk, mount or bucket."""
         ...
 
 
@@ -281,8 +281,8 @@ class BookieKind:
     """A kind of bookie, for the entry points ``bkspark.bookies`` of other packages.
 
     Attributes:
-        bookie: makes the bookie at an address, and looks nothing up.
-        storage: makes the storage at a URL, and looks nothing up.
+        bookie: makes the bookie at an address, without a look-up.
+        storage: makes the storage at a URL, without a look-up.
     """
 
     bookie: Callable[[BookieAddress], Bookie]

@@ -1,4 +1,4 @@
-"""What the journals of all backends have in common: they end at the first doubt (H24)."""
+"""The common part of all backends' journals: a journal ends at the first doubt (H24)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from bkspark.errors import BookieUnavailableError
 
 
 class GrowingJournal(ABC):
-    """A journal that takes one record behind the other until one may not be durable."""
+    """A journal that appends records in order, until a record may not be durable."""
 
     def __init__(self, who: str, name: str) -> None:
         self._who = who
@@ -31,7 +31,7 @@ class GrowingJournal(ABC):
                 "after an error or after it was closed",
                 hint="go on in a new journal",
             )
-        # Over until proven durable, so that whatever gets out of here, even an interrupt, ends it.
+        # Over until proven durable, so that any exception, even an interrupt, ends the journal.
         self._is_over = True
         self._end += self._store(parts)
         self._is_over = False
@@ -41,4 +41,4 @@ class GrowingJournal(ABC):
 
     @abstractmethod
     def _store(self, parts: Sequence[Buffer]) -> int:
-        """Make one record durable behind the last; returns its length in bytes."""
+        """Make one record durable after the last; returns its length in bytes."""

@@ -1,10 +1,10 @@
-"""A bookie in memory, for tests and simulations: the same promises, in one process.
+"""A bookie in memory, for tests and simulations: the same guarantees, in one process.
 
 ``MemoryDisk`` plays the disk and is found by its URL, ``memory://name``, as a directory is found by
-its path: so a bookie here is a mere address too, and a test can wipe, swap or take away the disk
-under the feet of whoever uses it. A ``MemoryFile`` plays the inode: a journal keeps writing to the
-file it created, even if its name shows another by now. What a disk holds that nobody has synced is
-in its page cache alone: everybody sees it, and it is gone when the power is (``lose_power``).
+its path. So a memory bookie is a mere address too, and a test can wipe, swap or remove the disk
+during use. A ``MemoryFile`` plays the inode: a journal keeps writing to the file it created, even
+if the name shows another file by now. Unsynced data is in the disk's page cache alone: every client
+sees it, and a power cut loses it (``lose_power``).
 """
 
 import threading
@@ -36,13 +36,13 @@ class MemoryFile:
 
 
 class MemoryDisk:
-    """What a directory is to a POSIX bookie; changed under ``lock`` only.
+    """The counterpart of a POSIX bookie's directory; changed under ``lock`` only.
 
     Attributes:
         files: by name; a test may change them directly.
-        free_bytes, total_bytes: what the methods of these names of a ``BookieRoot`` answer.
-        unsynced: how many bytes of a file are durable, None if not even its name is; all other
-            files are durable. A test says so of what it has written.
+        free_bytes, total_bytes: the answers of the methods of these names of a ``BookieRoot``.
+        unsynced: number of durable bytes of a file, None if even its name is not durable; all other
+            files are durable. Set by a test for the files it has written.
     """
 
     def __init__(self) -> None:
@@ -53,13 +53,13 @@ class MemoryDisk:
         self.unsynced: dict[str, int | None] = {}
 
     def wipe(self) -> None:
-        """Lose everything, the cookie too; the place stays."""
+        """Lose all files, the cookie too; the place stays."""
         with self.lock:
             self.files.clear()
             self.unsynced.clear()
 
     def lose_power(self) -> list[str]:
-        """Lose all that nobody has synced; returns the names of the files that had it."""
+        """Lose all unsynced data; return the names of the files that lost data."""
         with self.lock:
             lost, self.unsynced = self.unsynced, {}
             for name, durable in lost.items():
@@ -70,7 +70,7 @@ class MemoryDisk:
             return list(lost)
 
     def add(self, name: str, file: MemoryFile) -> bool:
-        """Give ``file`` a name unless another has it; whether that was done, durably."""
+        """Name ``file`` durably unless the name is taken; return whether it was named."""
         with self.lock:
             is_new = self.files.setdefault(name, file) is file
             if is_new:
@@ -78,7 +78,7 @@ class MemoryDisk:
             return is_new
 
     def sync(self, name: str) -> None:
-        """Make durable what is at ``name``."""
+        """Make the file at ``name`` durable."""
         self.unsynced.pop(name, None)
 
 
@@ -91,7 +91,7 @@ def find_disk(url: str) -> MemoryDisk | None:
 
 
 def place_disk(url: str, disk: MemoryDisk | None) -> MemoryDisk | None:
-    """Put ``disk`` at ``url``, None to leave nothing there; returns the one that was there."""
+    """Put ``disk`` at ``url``, or remove the disk with None; returns the previous disk."""
     before = _disks.pop(_checked(url), None)
     if disk is not None:
         _disks[url] = disk
@@ -117,7 +117,7 @@ def _opened_root(address: BookieAddress) -> Iterator["MemoryRoot"]:
 
 
 class MemoryRoot:
-    """A disk whose cookie was the expected one when it was opened."""
+    """A disk whose cookie was the expected one at opening."""
 
     def __init__(self, address: BookieAddress) -> None:
         self._who = f"bookie {address.bookie_id}"
@@ -140,7 +140,7 @@ class MemoryRoot:
         split_name(name)
         with self._disk.lock:
             is_new = self._disk.add(name, MemoryFile(data))
-            self._disk.sync(name)  # what was there already, too
+            self._disk.sync(name)  # also if the name existed
             return is_new
 
     def create(self, name: str) -> "MemoryEntryFile":
@@ -198,10 +198,10 @@ class MemoryRoot:
             return True
 
     def forget_journal(self, name: str) -> bool:
-        return self.delete(name)  # its writer goes on in a file without a name
+        return self.delete(name)  # the journal's writer continues in a file without a name
 
     def sweep(self, folder: str) -> int:
-        """Nothing to do: an unfinished file is its writer's, and dies with it."""
+        """Return 0: an unfinished file exists only in its writer."""
         self.list(folder)
         return 0
 
@@ -236,7 +236,7 @@ class MemoryRoot:
         return ""
 
     def close(self) -> None:
-        """Nothing to do: memory holds nothing open."""
+        """Do nothing: memory holds no open resources."""
 
     def _find(self, name: str) -> MemoryFile | None:
         split_name(name)
@@ -257,7 +257,7 @@ class MemoryRoot:
 
 
 class MemoryEntryFile:
-    """Bytes that enter the disk when they are whole."""
+    """Bytes that enter the disk when complete."""
 
     def __init__(self, who: str, name: str, disk: MemoryDisk) -> None:
         self._who = who
@@ -302,7 +302,7 @@ class MemoryJournal(GrowingJournal):
         return len(record)
 
     def is_written_to(self, file: MemoryFile) -> bool:
-        """Whether ``file`` is the file of this journal, with all that is durable of it."""
+        """Whether ``file`` is this journal's file, with all its durable bytes."""
         if self._is_over:
             raise BookieUnavailableError(f"{self._who}: journal {self._name} is closed")
         return file is self._file and len(file.data) >= self._end
@@ -310,7 +310,7 @@ class MemoryJournal(GrowingJournal):
 
 @dataclass(frozen=True, slots=True)
 class MemoryStorage:
-    """What is, or is to be, the disk at ``memory://name``."""
+    """The present or future disk at ``memory://name``."""
 
     url: str
 

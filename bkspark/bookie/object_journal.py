@@ -1,19 +1,19 @@
 """A journal on a store whose objects cannot grow: every record is an object of its own.
 
 The rule: **record n exists if the objects 0 to n do.** A journal is an object under its own name
-that holds ``HEAD`` and says that there is such a journal, and its records, numbered without a gap::
+with the content ``HEAD``, which marks the journal, and its records, numbered without a gap::
 
     <folder>/<journal>              HEAD
     <folder>/.<journal>/<number>    16 hex digits, dense from 0; one record as it was appended
 
-No name of the contract has a part that begins with a dot, so a record is never taken for a file.
-No key is a folder of other keys: servers that keep objects as files refuse that.
+No name of the contract has a part that begins with a dot, so a record is never mistaken for a file.
+No key is a folder of other keys: servers that keep objects as files refuse such keys.
 
-A reader asks for one number after the other and stops at the first that is surely absent. A listing
-is only a hint, of three kinds: what it shows was there, with that length, and can be fetched at the
-same time; what it does not show is asked for; and a record that it shows behind a missing one says
-that something was lost: then nothing is believed. The writer makes
-a record only after the one before it is surely there, and after any doubt it makes none.
+A reader asks for one number after the other and stops at the first that is certainly absent. A
+listing is only a hint, of three kinds: a listed record existed, with the listed length, and can be
+fetched in parallel; an unlisted record is asked for; and a listed record after a missing one proves
+a loss: then no record of the journal is trusted. The writer makes a record only after the previous
+one certainly exists, and makes none after any doubt.
 """
 
 import re
@@ -30,7 +30,7 @@ from bkspark.storage.connection import S3Doubt
 from bkspark.storage.objects import SENTINEL_BYTES, Created, Found, Objects, make_sentinel
 
 HEAD = make_sentinel("journal")
-"""What lies under a journal's own name."""
+"""The content of the object under a journal's own name."""
 
 _RECORD = re.compile(r"[0-9a-f]{16}")
 _RECORDS_FOLDER = re.compile(r"\.(.+)/")
@@ -53,7 +53,8 @@ class S3Journal(GrowingJournal):
     def _store(self, parts: Sequence[Buffer]) -> int:
         record, number = b"".join(parts), len(self._records)
         with UnavailableOnOSError(self._who, "append to", self._name):
-            # The first one shows that the journal was begun: nothing late may make it anew (R19).
+            # The first record shows that the journal was begun: no delayed request may recreate it
+            # (R19).
             name, is_first = _record_name(self._name, number), number == 0
             created = self._objects.create(name, record, once=is_first)
         if created is None:
@@ -69,10 +70,10 @@ class S3Journal(GrowingJournal):
         return found.is_by(self._head)
 
     def has_all_records(self) -> bool:
-        """Whether every record that was appended is there, as it was.
+        """Whether every appended record is there, unchanged.
 
-        The last by its token, those before it in one listing by their ETags: a listing is no hint
-        where it shows what must be there.
+        Checks the last record by its token, and the earlier records in one listing by their ETags:
+        a listing that shows all expected records is proof.
         """
         if not self._records:
             return True
@@ -90,29 +91,27 @@ class S3Journal(GrowingJournal):
 
 
 def records_folder(name: str) -> str:
-    """Where the records of journal ``name`` are."""
+    """The folder of the records of journal ``name``."""
     folder, slash, last = name.rpartition("/")
     return f"{folder}{slash}.{last}"
 
 
 def journal_of(listed: str) -> str | None:
-    """The journal whose records are in ``listed``, a folder as a listing shows it; None of any
-    other name.
-    """
+    """The journal whose records are in the listed folder ``listed``; None for any other name."""
     found = _RECORDS_FOLDER.fullmatch(listed)
     return found[1] if found else None
 
 
 def read(objects: Objects, name: str) -> bytes:
-    """The records of journal ``name`` behind one another."""
+    """The records of journal ``name``, concatenated."""
     return b"".join(found.data for found in _records(objects, name, objects.read))
 
 
 def read_range(objects: Objects, name: str, begin: int, length: int) -> bytes:
-    """``length`` bytes of the records together, from ``begin`` on, fewer at their end.
+    """``length`` bytes of the concatenated records, from ``begin`` on, fewer at their end.
 
-    The listing says how long the records are, so those in front of the range are not fetched. It is
-    no more than a hint here too: what does not fit it is read as a whole.
+    The listing gives the records' lengths, so earlier records are not fetched. The listing is only
+    a hint here too: if a record does not match, the whole journal is read.
     """
     listed = objects.stored_sizes(records_folder(name))
     records = sorted(found for found in listed if _RECORD.fullmatch(found))
@@ -132,10 +131,10 @@ def read_range(objects: Objects, name: str, begin: int, length: int) -> bytes:
 
 
 def size(objects: Objects, name: str) -> int:
-    """Length of the records of journal ``name`` together.
+    """Total length of the records of journal ``name``.
 
-    What a listing shows was there when it was made, and a record is never replaced. So only what
-    may lie behind it is looked for.
+    A listed record existed at the time of the listing, and a record is never replaced. So the store
+    is asked only for records of a sentinel's length and for records after the listed ones.
     """
     listed = objects.stored_sizes(records_folder(name))
     records = sorted(found for found in listed if _RECORD.fullmatch(found))
@@ -149,9 +148,10 @@ def size(objects: Objects, name: str) -> int:
 
 
 def delete(objects: Objects, name: str) -> None:
-    """Remove journal ``name``: its last record first, so that none is behind a gap, its head last.
+    """Remove journal ``name``: from the last record to the first, so that no gap appears, then its
+    head.
 
-    What dies half-way leaves the head, by which the next attempt finds the rest.
+    A killed removal leaves the head, by which the next attempt finds the rest.
     """
     for number in sorted(_listed(objects, name), reverse=True):
         objects.delete(_record_name(name, number))
@@ -169,7 +169,7 @@ def _records(objects: Objects, name: str, look: Callable[[str], Found | None]) -
 
 
 def _behind(look: Callable[[str], Found | None], name: str, number: int) -> Iterator[Found]:
-    """Record ``number`` of journal ``name`` and all behind it, up to the first that is absent."""
+    """Record ``number`` of journal ``name`` and all later records, up to the first absence."""
     while (record := look(_record_name(name, number))) is not None:
         yield record
         number += 1

@@ -1,17 +1,17 @@
-"""A bookie in a bucket of an object store that speaks S3, ``s3://bucket/prefix``.
+"""A bookie in a bucket of an object store with S3's protocol, ``s3://bucket/prefix``.
 
-The rule: **every object is created if absent by one conditional request, and nothing is ever looked
-up in a cache.** ``bkspark.storage`` sees to both and says what an answer surely means; this module
-makes a bookie of it. An absence is reported only if the cookie is still there after the look-up: a
-prefix that is being wiped answers "no such key" to everything.
+The rule: **every object is created if absent by one conditional request, and no look-up uses a
+cache.** ``bkspark.storage`` keeps the rule and interprets the store's answers; this module makes a
+bookie of it. An absence is reported only if the cookie is still there after the look-up: during a
+wipe of the prefix every look-up answers "no such key".
 
-An object cannot grow, so a journal is a row of objects (``object_journal``). What is put as empty,
-as a term's marker is, is stored as 16 bytes that stand for it (``bkspark.storage.objects``).
+An object cannot grow, so a journal is a row of objects (``object_journal``). Empty data, such as a
+term's marker, is stored as a 16-byte sentinel (``bkspark.storage.objects``).
 
-What the store must give: conditional creates, and look-ups that see every object whose creation was
-answered (S3 does both; ``format`` tries). Credentials need GetObject, PutObject, DeleteObject,
+Requirements on the store: conditional creates, and look-ups that see every object whose creation
+was answered (S3 does both; ``format`` tries). Credentials need GetObject, PutObject, DeleteObject,
 AbortMultipartUpload and ListBucket. A bucket policy that requires ``s3:if-none-match`` on the
-prefix also keeps other programs from overwriting anything.
+prefix also keeps other programs from overwriting objects.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -56,7 +56,7 @@ def _opened_root(address: BookieAddress) -> Iterator["S3Root"]:
 
 
 class S3Root:
-    """A prefix whose cookie was the expected one when it was opened."""
+    """A prefix whose cookie was the expected one at opening."""
 
     def __init__(self, address: BookieAddress) -> None:
         self._who = f"bookie {address.bookie_id}"
@@ -109,7 +109,7 @@ class S3Root:
                 records = object_journal.read(self._objects, name)[begin:]
             else:
                 records = object_journal.read_range(self._objects, name, begin, length)
-            # The journal ended at an absence, which is as sure as any other.
+            # The journal ended at an absence, which is as certain as any other.
             self._confirm_cookie()
         return records
 
@@ -134,7 +134,7 @@ class S3Root:
         return sorted(names)
 
     def sync(self, name: str) -> bool:
-        """Nothing to do but to look: what can be seen is durable."""
+        """Only look the object up: a visible object is durable."""
         split_name(name)
         with UnavailableOnOSError(self._who, "look up", name):
             return self._look(name) is not None
@@ -152,25 +152,25 @@ class S3Root:
         return True
 
     def forget_journal(self, name: str) -> bool:
-        """Nothing to do: a record that is on its way would come to lie behind a gap."""
+        """Return False: a record on its way would later lie after a gap."""
         split_name(name)
         return False
 
     def sweep(self, folder: str) -> int:
-        """Nothing to do: parts of an unfinished upload are no objects.
+        """Return 0: parts of an unfinished upload are no objects.
 
-        A bucket has a rule of its own for them, ``AbortIncompleteMultipartUpload``.
+        A bucket has a rule of its own for such parts, ``AbortIncompleteMultipartUpload``.
         """
         self.list(folder)
         return 0
 
     def unfinished(self, folder: str) -> Usage:
-        """None, as with ``sweep``, so nothing is asked."""
+        """Return no usage, as for ``sweep``, without a request."""
         split_name(folder)
         return Usage()
 
     def usage(self, folder: str) -> Usage:
-        """A journal counts as one file for its head, and one for each record."""
+        """Count a journal as one file for its head, and one for each record."""
         split_name(folder)
         with UnavailableOnOSError(self._who, "list", folder):
             listed = self._objects.entries(folder)
@@ -186,30 +186,30 @@ class S3Root:
             listed = self._objects.entries(folder)
             for name in sorted({object_journal.journal_of(name) or name for name in listed}):
                 if name[-1] != "/":
-                    # Of what is no journal there are no records.
+                    # Only a journal has records.
                     object_journal.delete(self._objects, f"{folder}/{name}")
         return removed
 
     def free_bytes(self) -> int:
-        """Unknown: a bucket has no end."""
+        """Unknown: a bucket has no size limit."""
         return 0
 
     def total_bytes(self) -> int:
-        """Unknown too, so it is never full."""
+        """Unknown too, so the bookie is never full."""
         return 0
 
     def write_problem(self) -> str:
-        """Rights to write show when something is written."""
+        """Return no problem: missing rights show only at a write."""
         return ""
 
     def close(self) -> None:
-        """Nothing to do: the connection is the process's."""
+        """Do nothing: the connection belongs to the process."""
 
     def _shown(self, folder: str, name: str, listed: Collection[str]) -> str:
-        """What a listing says of ``name``: the records of a journal are told by its head.
+        """The contract's name for the listed ``name``: a journal's head stands for its records.
 
-        Objects behind a name without a head are what is left of a journal, or nothing of ours. A
-        journal may be made while the listing goes on, so the head is looked for once more.
+        A records folder without a head is the rest of a journal, or made by another program. A
+        journal may be made during the listing, so the head is looked up once more.
         """
         head = object_journal.journal_of(name)
         if head is None:
@@ -232,7 +232,7 @@ class S3Root:
 
 
 class S3EntryFile:
-    """An object that appears when it is whole: by one request, or by completing its parts."""
+    """An object that appears when complete: by one request, or by completing its parts."""
 
     def __init__(self, who: str, name: str, upload: Upload) -> None:
         self._who = who
@@ -254,7 +254,7 @@ class S3EntryFile:
             try:
                 created = upload.finish()
             finally:
-                # Of a finished upload nothing is left to discard.
+                # A finished upload leaves no parts to discard.
                 self.discard()
         if created is None:
             raise BookieUnavailableError(
@@ -278,7 +278,7 @@ class S3EntryFile:
 
 @dataclass(frozen=True, slots=True)
 class S3Storage:
-    """What is, or is to be, the bookie at ``s3://bucket/prefix``."""
+    """The present or future bookie at ``s3://bucket/prefix``."""
 
     url: str
 

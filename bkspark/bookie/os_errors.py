@@ -1,6 +1,6 @@
-"""An operating system error is never an answer: it becomes ``BookieUnavailableError``.
+"""Turns operating system errors into ``BookieUnavailableError``: an error is never an answer.
 
-Where an absence is sure, the code inside says so itself; whatever error gets out means "unknown".
+Code inside reports a certain absence itself; any ``OSError`` that leaves the block means "unknown".
 """
 
 import errno
@@ -25,16 +25,16 @@ _HINTS = {
 }
 
 _OWN = (errno.EACCES, errno.EMFILE, errno.ENFILE)
-"""Of this process, not of the bookie: an operator of the bookie can do nothing about it."""
+"""Errors of this process, not of the bookie: the bookie's operator cannot mend them."""
 
 
 class UnavailableOnOSError:
-    """Around system calls: an ``OSError`` that gets out becomes ``BookieUnavailableError``.
+    """Turns an ``OSError`` of the block into ``BookieUnavailableError``.
 
     Args:
         who: for example ``bookie b1``.
-        operation: what was tried, on ``name``.
-        place: a path or a descriptor, whose mode says which users may do it.
+        operation: the verb of the failed call, on ``name``.
+        place: a path or a descriptor, whose mode says which users have access.
     """
 
     __slots__ = ("_name", "_operation", "_place", "_who")
@@ -57,7 +57,7 @@ class UnavailableOnOSError:
         if isinstance(error, OSError):
             reason = error.strerror or str(error) or type(error).__name__
             hint = getattr(error, "hint", "") or self._hint_for(error.errno or 0)
-            if error.errno in _OWN:  # said with the reason, which is passed on without the hint
+            if error.errno in _OWN:  # in the reason, which reaches the user without the hint
                 reason, hint = f"{reason} ({hint})", ""
             raise BookieUnavailableError(
                 f"{self._who}: cannot {self._operation} {self._name}: {reason}", hint=hint

@@ -1,9 +1,9 @@
 """A bookie in a directory of a local disk.
 
-The directory is found by path once per root; from then on everything goes through its descriptor,
-so one root speaks of one directory even if another is mounted or moved in its place meanwhile. An
-absence is reported only if the cookie is still there after the look-up: a directory that is being
-wiped answers "no such file" to everything. The order of system calls is in ``posix_calls``.
+The directory is found by path once per root; all further calls use its descriptor, so one root
+describes one directory even if another is mounted or moved in its place meanwhile. An absence is
+reported only if the cookie is still there after the look-up: during a wipe of the directory every
+look-up answers "no such file". The order of system calls is in ``posix_calls``.
 """
 
 import os
@@ -30,7 +30,7 @@ from bkspark.storage import access, devices, posix_calls
 from bkspark.storage.access import Access
 
 FREE_BYTES_MIN = 2**20
-"""A disk with less counts as full: what is written at once is longer."""
+"""A disk with fewer free bytes counts as full: a single write is longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def _opened_root(address: BookieAddress) -> Iterator["PosixRoot"]:
 
 
 class PosixRoot:
-    """A directory whose cookie was the expected one when it was opened."""
+    """A directory whose cookie was the expected one at opening."""
 
     def __init__(self, address: BookieAddress) -> None:
         path = path_of(address.url)
@@ -180,7 +180,7 @@ class PosixRoot:
         return was_there
 
     def forget_journal(self, name: str) -> bool:
-        return self.delete(name)  # its writer goes on in a file without a name
+        return self.delete(name)  # the journal's writer continues in a file without a name
 
     def sweep(self, folder: str) -> int:
         folders, last = split_name(folder)
@@ -228,7 +228,7 @@ class PosixRoot:
         return found.f_bavail * found.f_frsize
 
     def total_bytes(self) -> int:
-        """As ``df`` reckons: what is reserved for root is neither used nor free."""
+        """The size as ``df`` reckons: space reserved for root is neither used nor free."""
         with self._unavailable("ask for", "free space"):
             found = os.fstatvfs(self._fd)
         return (found.f_blocks - found.f_bfree + found.f_bavail) * found.f_frsize
@@ -248,7 +248,7 @@ class PosixRoot:
         return ""
 
     def close(self) -> None:
-        # -1 afterwards: the number may be another directory's soon.
+        # -1 afterwards: the number may soon belong to another directory.
         descriptor, self._fd = self._fd, -1
         if descriptor >= 0:
             os.close(descriptor)

@@ -1,7 +1,7 @@
-"""The two kinds of files that a POSIX bookie hands out: entry files and journals.
+"""The two kinds of files of a POSIX bookie: entry files and journals.
 
-An entry file appears when it is whole, a journal grows at its end. The order of system calls is
-said in ``posix_calls``.
+An entry file appears when complete; a journal grows at its end. ``posix_calls`` states the order of
+system calls.
 """
 
 import errno
@@ -24,7 +24,7 @@ _PARTS_MAX = 1024
 
 @dataclass(slots=True)
 class Temp:
-    """A file under a temporary name, and where it is to go."""
+    """A file under a temporary name, with its folder and final name."""
 
     folder: int
     temp: str
@@ -33,9 +33,9 @@ class Temp:
 
 
 class PosixEntryFile:
-    """A file written under a temporary name and linked to its own when it is whole.
+    """A file written under a temporary name and linked to its final name when complete.
 
-    Nothing is buffered here: the caller writes megabytes at a time.
+    The file has no buffer: the caller writes megabytes at a time.
     """
 
     def __init__(self, who: str, name: str, temp: Temp) -> None:
@@ -80,7 +80,7 @@ class PosixEntryFile:
             self._close(temp)
 
     def _write_back(self, temp: Temp, end: int) -> None:
-        """Wait until the disk has taken what lies in front of ``end``."""
+        """Wait until the disk has taken the bytes before ``end``."""
         if end > self._written_back:
             slices.write_back(temp.descriptor, self._written_back, end)
             self._written_back = end
@@ -105,7 +105,7 @@ class PosixJournal(GrowingJournal):
 
     def __init__(self, who: str, name: str, descriptor: int) -> None:
         super().__init__(who, name)
-        self._fd = -1  # not ours yet: whoever opened it closes it if we are not made
+        self._fd = -1  # not owned yet: the caller closes the descriptor if this call fails
         self._pinned: PinnedDirectory | None = None
         status = os.fstat(descriptor)
         self._identity = (status.st_dev, status.st_ino)
@@ -113,11 +113,11 @@ class PosixJournal(GrowingJournal):
 
     @property
     def pinned(self) -> PinnedDirectory | None:
-        """What the last post-check met beside the journal."""
+        """The pinned directory of the last post-check."""
         return self._pinned
 
     def remember(self, pinned: PinnedDirectory | None) -> None:
-        """Keep ``pinned``, open as it is, until another one comes or the journal is closed."""
+        """Keep ``pinned`` open until the next one comes or the journal is closed."""
         old, self._pinned = self._pinned, pinned
         if old is not None:
             old.close()
@@ -146,11 +146,11 @@ class PosixJournal(GrowingJournal):
                 os.close(descriptor)
 
     def __del__(self) -> None:
-        # Of a journal that nobody closed: descriptors are few, and no journal has only one.
+        # For a journal dropped without close: descriptors are few, and a process has many journals.
         self.close()
 
     def is_written_to(self, found: os.stat_result) -> bool:
-        """Whether ``found`` is the file of this journal, with all that is durable of it."""
+        """Whether ``found`` is this journal's file, with all its durable bytes."""
         if self._fd < 0:
             # Only an open file keeps its inode number from being given to another.
             raise BookieUnavailableError(f"{self._who}: journal {self._name} is closed")
@@ -166,7 +166,7 @@ class PosixJournal(GrowingJournal):
 
 
 def _cut(views: Sequence[memoryview]) -> Iterator[list[memoryview]]:
-    """``views`` in groups that one call writes, of a slice each at most."""
+    """Group ``views`` for single write calls, each at most a slice."""
     group: list[memoryview] = []
     room = slices.SLICE_BYTES
     for view in views:
@@ -182,7 +182,7 @@ def _cut(views: Sequence[memoryview]) -> Iterator[list[memoryview]]:
 
 
 def own_journal(journal: Journal) -> PosixJournal:
-    """``journal`` itself if a POSIX bookie handed it out."""
+    """Return ``journal`` if a POSIX bookie made it; refuse other journals."""
     if not isinstance(journal, PosixJournal):
         raise InvalidRequestError(f"journal {journal.name} is not one of a POSIX bookie")
     return journal

@@ -1,8 +1,8 @@
-"""Files that stay open, so that a later post-check knows a bookie's directory again.
+"""Files kept open, so that a later post-check recognises a bookie's directory.
 
-Whatever a path leads to with the numbers of an open file *is* that file: as long as it is open, no
-other is given its inode number. A copy of a directory, or one that was restored or made anew, has
-other numbers. ``posix_post_check`` says what is concluded from it.
+A path that leads to the numbers of an open file leads to that file: while it is open, its inode
+number is not reused. A copied, restored or recreated directory has different numbers.
+``posix_post_check`` draws the conclusions.
 """
 
 import os
@@ -14,7 +14,7 @@ from bkspark.storage import posix_calls
 
 @dataclass(frozen=True, slots=True)
 class OpenFile:
-    """A file or folder that was found once, and where to look for it again."""
+    """An open file or folder, and its path for later look-ups."""
 
     path: str
     descriptor: int
@@ -30,12 +30,12 @@ class OpenFile:
 
 @dataclass(frozen=True, slots=True)
 class PinnedDirectory:
-    """What was met in one directory, together with a journal.
+    """The open files of one directory that holds a journal.
 
     Attributes:
-        address: whose directory it is.
-        journal_path: where the journal was.
-        cookie: its file, and ``cookie_bytes`` what is in it.
+        address: of the bookie in the directory.
+        journal_path: of the journal.
+        cookie: its file, with the content ``cookie_bytes``.
         markers: the folder of the ledger's term markers, ``markers_parts`` under the root.
     """
 
@@ -47,17 +47,17 @@ class PinnedDirectory:
     markers_parts: tuple[str, ...]
 
     def is_cookie_there(self) -> bool:
-        """Whether the cookie's path leads to the cookie that is open, and it says the same."""
+        """Whether the cookie's path leads to the open cookie, with unchanged content."""
         if not self.cookie.is_at(os.stat(self.cookie.path, follow_symlinks=False)):
             return False
-        # One byte more than expected, so that something behind it is seen.
+        # One byte more than expected, to notice added bytes.
         length = len(self.cookie_bytes) + 1
         return os.pread(self.cookie.descriptor, length, 0) == self.cookie_bytes
 
     def open_markers(self) -> int:
-        """Descriptor of what lies under the path of the markers, opened now.
+        """Descriptor of the folder under the path of the markers, opened now.
 
-        Not the one that is open: a file system with a cache looks again for one that is opened.
+        Not the already open descriptor: a caching file system looks again only at an open.
         """
         return os.open(self.markers.path, posix_calls.FOLDER_FLAGS)
 

@@ -1,4 +1,4 @@
-"""Where a POSIX bookie is, and what says whose it is: the path in its URL, and the cookie there."""
+"""The place of a POSIX bookie, given by the path in its URL, and the cookie stored there."""
 
 import os
 from functools import lru_cache
@@ -9,11 +9,11 @@ from bkspark.format.layout import COOKIE
 from bkspark.storage import posix_calls
 from bkspark.storage.shown import require_fit, shown_url
 
-# A cookie has some 200 bytes; what is longer is none, and need not be read to the end.
+# A cookie has some 200 bytes; a longer file is none, and need not be read to the end.
 COOKIE_BYTES_MAX = 2**16
 
 
-# Each post-check asks for it.
+# Each post-check calls this.
 @lru_cache(maxsize=1024)
 def path_of(url: str) -> str:
     """The absolute path in a ``file:`` URL."""
@@ -41,7 +41,7 @@ def path_of(url: str) -> str:
 
 
 def read_cookie(root: int) -> bytes | None:
-    """What lies under the cookie's name in directory ``root``."""
+    """The bytes under the cookie's name in directory ``root``; None if absent."""
     try:
         return posix_calls.read_range(root, COOKIE, 0, COOKIE_BYTES_MAX)
     except FileNotFoundError:

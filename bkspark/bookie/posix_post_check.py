@@ -1,28 +1,28 @@
-"""The post-check's question to a directory (R6), with few system calls: every append waits for it.
+"""The post-check of a directory (R6), with few system calls, because every append waits for it.
 
 ``checks.post_check`` asks by a root, which opens every folder on the way for each look-up and reads
-the cookie again behind each absence: over forty calls. Here the first check of a journal walks from
-the root once, downwards only and through no link, and meets in **one** directory the right cookie,
-the journal and the folder of markers. Cookie and folder stay open as *pins*. They are looked
-up by their paths, in this and every later check, and whatever has the numbers of an open file is
-that file. So each look is proven to be of that one directory, whatever is mounted, moved, wiped or
+the cookie again after each absence: over forty calls. Here the first check of a journal walks from
+the root once, downwards only and through no link. In **one** directory the walk finds the right
+cookie, the journal and the folder of markers. Cookie and folder stay open as *pins*. This check and
+every later one looks them up by their paths, and a file with the numbers of an open file is the
+same file. So each look is proven to be of that one directory, whatever is mounted, moved, wiped or
 put back at the same time (H19):
 
-1. The cookie is there and says the same: nothing is believed before it.
-2. The journal: the file that is written to, all of it.
-3. The folder of markers, opened anew, so that no cache of an older look answers for it.
-4. In it the fence is absent, **then** the permission is there. In the other order a fence could be
-   made behind the one look and all be deleted before the other.
-5. The cookie is still there and says the same: the fence was not absent because the directory was
+1. The cookie is there, unchanged: no earlier look counts.
+2. The journal is the file being written, complete.
+3. The folder of markers is opened anew, so that no cache of an older look answers for it.
+4. The folder lacks the fence, **then** shows the permission. In the other order a fence could be
+   made after the one look, and the whole folder be deleted before the other.
+5. The cookie is still there, unchanged: the fence was not absent merely because the directory was
    being wiped, or not put back yet.
 
-What is kept says which directory was meant, never what is in it: no answer of an earlier check is
-used. Only a "yes" is given here. Whatever else is found, or goes wrong, is asked again by a root,
-which knows what it means, and the next check walks from the root.
+The pins say which directory was meant, never its contents: no answer of an earlier check is reused.
+This module only gives a "yes". After any other finding or error the caller asks by a root, which
+interprets the finding, and the next check walks from the root.
 
-One thing only the walk notices: a folder on the way that was replaced by a link to itself. Readers,
-recoveries and the next journal, which follow no link, are refused there until the link is gone; no
-record is lost by it.
+Only the walk notices a folder on the way that was replaced by a link to itself. Readers, recoveries
+and the next journal, which follow no link, are refused there until the link is gone; no record is
+lost.
 """
 
 import os
@@ -40,10 +40,10 @@ from bkspark.storage import posix_calls
 def surely_passes(
     address: BookieAddress, journal: PosixJournal, *, fence: str, permission: str
 ) -> bool:
-    """Whether the answer to ``contract.Bookie.post_check`` is surely yes; False says nothing.
+    """Whether ``contract.Bookie.post_check`` certainly passes; False means unknown.
 
     Raises:
-        BookieUnavailableError: the place is another bookie's, or the journal is closed.
+        BookieUnavailableError: the place belongs to another bookie, or the journal is closed.
     """
     markers, fence_name = split_name(fence)
     others, permission_name = split_name(permission)
@@ -63,7 +63,7 @@ def surely_passes(
 
 
 def _shows(pinned: PinnedDirectory, journal: PosixJournal, fence: str, permission: str) -> bool:
-    """Whether it is all there: cookie, journal, no ``fence``, and then ``permission``."""
+    """Whether the directory shows cookie, journal, no ``fence``, and then ``permission``."""
     if not pinned.is_cookie_there():
         return False
     if not journal.is_written_to(os.stat(pinned.journal_path, follow_symlinks=False)):
@@ -86,7 +86,7 @@ def _is_absent(folder: int, name: str) -> bool:
 def _met(
     address: BookieAddress, journal: PosixJournal, parts: tuple[str, ...]
 ) -> PinnedDirectory | None:
-    """What there is beside ``journal`` in the directory at ``address``; None if that is not it."""
+    """The pinned files beside ``journal`` at ``address``; None for a different directory."""
     path = path_of(address.url)
     with posix_calls.closing(posix_calls.open_root(path)) as root, ExitStack() as opened:
         cookie, status = posix_calls.open_file(root, COOKIE)

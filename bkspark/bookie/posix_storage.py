@@ -1,6 +1,6 @@
-"""A directory that is not a bookie yet: it becomes one only if it is empty and private.
+"""A directory before it becomes a bookie, which must be empty and private.
 
-Whether its file system may hold one at all is asked before (``cluster.admission``).
+``cluster.admission`` checks first whether the file system is suitable.
 """
 
 import os
@@ -20,7 +20,7 @@ from bkspark.storage.shown import shown_url
 
 @dataclass(frozen=True, slots=True)
 class PosixStorage:
-    """What is, or is to be, the directory at ``file:///absolute/path``."""
+    """The present or future directory at ``file:///absolute/path``."""
 
     url: str
 
@@ -81,12 +81,12 @@ class PosixStorage:
 
 
 def domain_of(device: int) -> str:
-    """The failure domain of what is on a disk."""
+    """The failure domain of files on a disk."""
     return f"disk-{os.major(device)}:{os.minor(device)}"
 
 
 def _group_in(cookie: bytes) -> int | None:
-    """The group that the cookie names; none of what is no cookie, which its reader refuses."""
+    """The group in the cookie; None for an invalid cookie, which its reader refuses."""
     try:
         return cookie_format.decode(cookie).group
     except CorruptDataError:
@@ -105,7 +105,7 @@ def _check_is_usable(root: int, path: str, cookie: bytes | None, access: Access)
         access.require_trusted(os.fstat(root), path)
     except NotPrivateError as error:
         raise InvalidRequestError(str(error.strerror), hint=error.hint) from error
-    # A temporary file is what an initialisation that was killed leaves behind.
+    # A temporary file is left behind by a killed initialisation.
     names = [name for name in os.listdir(root) if not name.startswith(posix_calls.TEMP_PREFIX)]
     if COOKIE in names:
         if read_cookie(root) != cookie:

@@ -1,7 +1,7 @@
-"""From a URL to the kind of storage that it names: kinds of this package, and of others.
+"""Maps a URL to its kind of storage, of this package or of another.
 
-A kind is loaded when it is first named: the client of an object store is large, and each process
-that Spark starts would load it.
+A kind is loaded at first use: the client of an object store is large, and each process that Spark
+starts would load it.
 """
 
 from collections.abc import Callable
@@ -52,12 +52,12 @@ _STORAGES: dict[str, Callable[[str], BookieStorage]] = {
 
 
 def open_bookie(address: BookieAddress) -> Bookie:
-    """The bookie at ``address``; nothing is looked up yet."""
+    """The bookie at ``address``, without a look-up."""
     return environment.opened(address.bookie_id, _BOOKIES[_scheme(address.url)](address))
 
 
 def storage(url: str) -> BookieStorage:
-    """The storage at ``url``, whoever it belongs to."""
+    """The storage at ``url``, in any state of use."""
     return _STORAGES[_scheme(url)](url)
 
 

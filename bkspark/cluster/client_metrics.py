@@ -19,7 +19,7 @@ _known: WeakSet[Any] = WeakSet()
 
 
 def register(registry: "CollectorRegistry | None" = None) -> None:
-    """Show the counts in ``registry``, or in the default registry; repeated calls have no effect."""
+    """Show the counts in ``registry``, or in the default one; repeated calls have no effect."""
     # Imported here: importing takes longer than all of bkspark, and few processes are asked.
     from prometheus_client import REGISTRY
 

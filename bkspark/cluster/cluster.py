@@ -254,7 +254,7 @@ class Cluster(BoundToProcess):
         return usable(statuses, lost)
 
     def note_failure(self, member: Member) -> None:
-        """Note that a writer could not use a bookie; after some failures placement prefers others."""
+        """Note that a writer could not use a bookie; placement avoids it after some failures."""
         self._quarantine.note_failure(member, environment.monotonic())
 
     def suspects(self) -> frozenset[str]:

@@ -6,8 +6,8 @@ nothing is known, least of all an absence.
 
 Rule 1. A place given up, after the full time limit passed without an answer, is not asked by this
 process until the answer has come or ``ASK_AGAIN_SECONDS`` have passed: no thread waits for the
-place twice. Recoveries, repairs and
-operators' commands about one bookie ask all the same (``is_patient``).
+place twice. Recoveries, repairs and operators' commands about one bookie ask all the same
+(``is_patient``).
 
 Rule 2. A place that owes ``UNANSWERED_MAX`` answers is not asked at all. A hanging call cannot be
 cancelled, so each owed answer may have left a thread behind for ever.

@@ -1,1 +1,1 @@
-"""Object storage, as bookies and metadata stores both use it: S3, uncached, nothing overwritten."""
+"""Object storage for bookies and metadata stores: S3, uncached, no object overwritten."""

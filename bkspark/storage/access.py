@@ -1,20 +1,21 @@
-"""Who may read and change a cluster's files: the user that makes them, or the members of a group.
+"""Access rights to a cluster's files: one user, or the members of a group.
 
-Rule 1. Without a group a folder is made with mode 0700 and a file with 0600. What another user
-could have changed is not believed.
+Rule 1. Without a group a folder is made with mode 0700 and a file with 0600. A file that another
+user could have changed is not trusted.
 
 Rule 2. With a group a folder is made with mode 2770 and a file with 0660, and both belong to the
-group. The mode is set after the file is made, so the umask of the process does not matter. A name
-shows a file only after that. A folder shows before: ``settled`` waits for its maker.
+group. The mode is set after the file is made, so the umask of the process does not matter. A file
+gets its name only after its mode. A folder is visible before its mode is set: ``settled`` waits for
+its maker.
 
-Rule 3. All other users may read what is new if they may read the place itself. The operator decides
-that, by the mode of the folder that is the bookie or the metadata store.
+Rule 3. All other users may read new files if they may read the place itself. The operator decides
+so by the mode of the folder that is the bookie or the metadata store.
 
-Rule 4. A process believes what belongs to the group, whoever made it, and changes it only as a
-member of the group, or as the owner of the place.
+Rule 4. A process trusts all files that belong to the group, and changes them only as a member of
+the group, or as the owner of the place.
 
-The group is a decision of the operator, who makes the cluster. The cluster's record says it, each
-cookie repeats it, and so does the marker of a metadata store in a folder.
+The operator chooses the group when making the cluster. The cluster's record holds the group; each
+cookie and the marker of a metadata store in a folder repeat it.
 """
 
 import errno
@@ -40,10 +41,10 @@ _WAITS = (0.001, 0.004, 0.02, 0.1)
 
 
 class NotPrivateError(PermissionError):
-    """Others than its user, or its group, could have changed it.
+    """A user outside the owner and the group could have changed the file.
 
     Attributes:
-        hint: what the user can do about it.
+        hint: the user's next action.
     """
 
     def __init__(self, reason: str, hint: str) -> None:
@@ -53,11 +54,11 @@ class NotPrivateError(PermissionError):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How the files of one place are made, and which of them are believed.
+    """The modes of new files in one place, and the conditions for trusting files.
 
     Attributes:
-        group: id of the group whose members share them; None if one user has them.
-        is_open_to_readers: whether all other users may read what is new (rule 3).
+        group: id of the group whose members share the files; None for a single user.
+        is_open_to_readers: whether all other users may read new files (rule 3).
     """
 
     group: int | None = None
@@ -65,7 +66,7 @@ class Access:
 
     @classmethod
     def of(cls, group: int | None, place: os.stat_result) -> "Access":
-        """Of a place with that status."""
+        """Make the ``Access`` of a place with the given status."""
         if group is None:
             return PRIVATE
         return cls(group, stat.S_IMODE(place.st_mode) & _OTHERS == _OTHERS)
@@ -83,12 +84,12 @@ class Access:
         return _GROUP_FILE | (_OTHERS_READ if self.is_open_to_readers else 0)
 
     def settle_file(self, descriptor: int) -> None:
-        """Give a new file, which this process has made, the group and the mode (rule 2)."""
+        """Give a new file, made by this process, the group and the mode (rule 2)."""
         if self.group is not None:
             self._settle(descriptor, os.fstat(descriptor), self.file_mode)
 
     def settle_folder(self, descriptor: int) -> None:
-        """As ``settle_file``; a folder that another user has made is left as it is, but by root."""
+        """Settle a new folder, unless another user made it and this process is not root."""
         if self.group is not None:
             status = os.fstat(descriptor)
             if os.geteuid() in (status.st_uid, 0):
@@ -108,7 +109,7 @@ class Access:
             )
 
     def settled(self, look: Callable[[], os.stat_result]) -> os.stat_result:
-        """The status of a folder, after its maker, if that is at it now, has set its mode."""
+        """The status of a folder, after waiting a short time for its maker to set the mode."""
         status = look()
         for seconds in _WAITS if self.group is not None else ():
             if stat.S_IMODE(status.st_mode) & 0o070 == 0o070 or status.st_uid == os.geteuid():
@@ -118,10 +119,10 @@ class Access:
         return status
 
     def require_trusted(self, status: os.stat_result, name: str) -> None:
-        """Return if none but the user, the group's members and root can have changed it (rule 4).
+        """Return if only the user, the group's members and root can have changed the file (rule 4).
 
         Raises:
-            NotPrivateError: it says why not.
+            NotPrivateError: another user could have; says why.
         """
         mode = stat.S_IMODE(status.st_mode)
         if mode & stat.S_IWOTH:
@@ -142,10 +143,10 @@ class Access:
             )
 
     def require_may_change(self, place: os.stat_result) -> None:
-        """Return unless the place is a group's, and this process is neither a member nor its owner.
+        """Return if the place has no group, or this process is a member or the place's owner.
 
         Raises:
-            NotPrivateError: it is.
+            NotPrivateError: neither member nor owner.
         """
         if self.group is None or place.st_uid == os.geteuid() or is_member(self.group):
             return
@@ -160,10 +161,10 @@ PRIVATE = Access()
 
 
 def settle_place(path: str, group: int | None) -> None:
-    """Make the folder at ``path`` the group's: closed to all others, and not used yet.
+    """Make the folder at ``path`` the group's, closed to all other users; the folder is unused yet.
 
     Raises:
-        NotPrivateError: it belongs to another user, and is not the group's.
+        NotPrivateError: the folder belongs to another user, and not to the group.
     """
     if group is None:
         return
@@ -190,7 +191,7 @@ def is_member(group: int) -> bool:
 
 
 def group_id(given: str | int) -> int:
-    """The id of a group that an operator names, of which this process may make files.
+    """The id of the operator's named group, in which this process may make files.
 
     Raises:
         InvalidRequestError: there is no such group, or this user is not in it.
@@ -220,7 +221,7 @@ def _number_of(given: str | int) -> int:
 
 
 def group_name(group: int) -> str:
-    """For messages: the name, or the number if it has none here."""
+    """For messages: the name, or the number if there is no name here."""
     try:
         return grp.getgrgid(group).gr_name
     except (KeyError, OverflowError):
@@ -228,7 +229,7 @@ def group_name(group: int) -> str:
 
 
 def user_name(user: int) -> str:
-    """For messages: the name, or the number if it has none here."""
+    """For messages: the name, or the number if there is no name here."""
     try:
         return pwd.getpwuid(user).pw_name
     except (KeyError, OverflowError):
@@ -236,7 +237,7 @@ def user_name(user: int) -> str:
 
 
 def who_may(place: str | int) -> str:
-    """What to do to be let in at a place, a path or a descriptor; empty if that cannot be told."""
+    """The user's next action to get access to a path or descriptor; empty if unknown."""
     try:
         status = os.stat(place)
     except OSError:

@@ -1,10 +1,10 @@
-"""One spelling of each address, the same rules for metadata stores and bookies.
+"""One spelling of each address, by the same rules for metadata stores and bookies.
 
-Rule 1. Blanks and line ends around an address are not part of it; a scheme is in small letters. An
+Rule 1. Blanks and line ends around an address are dropped; a scheme is in small letters. An
 absolute path without a scheme is a directory: ``/data/bk`` is ``file:///data/bk``.
 
-Rule 2. In the path of a directory ``//``, ``/./`` and a slash at the end say nothing and go. ``..``
-is refused: through a symbolic link it leads elsewhere than it reads.
+Rule 2. In the path of a directory ``//``, ``/./`` and a final slash are dropped. ``..`` is refused:
+through a symbolic link it leads to a different place than the path suggests.
 """
 
 import os
@@ -19,13 +19,13 @@ _SAFE = "/!$&'()*+,;=:@~"
 
 
 def canonical(given: str) -> str:
-    """The address that ``given`` names, in one spelling.
+    """The canonical spelling of address ``given``.
 
     Raises:
-        InvalidRequestError: it has a control character, or it names a directory by "..".
+        InvalidRequestError: a control character, or a directory named by "..".
     """
     url = require_fit(given.strip(" \t\r\n"))
-    if url.startswith("//"):  # a host, and may be a password, as in an address without its scheme
+    if url.startswith("//"):  # a host, and perhaps a password, as in an address without its scheme
         return url
     if url.startswith("/"):
         return _directory(given, url)
@@ -39,7 +39,7 @@ def canonical(given: str) -> str:
     try:
         parts = urlsplit(url)
         path = unquote(parts.path, errors="strict")
-    except ValueError:  # whoever opens it says what is wrong
+    except ValueError:  # opening the address reports the error
         return url
     is_plain = parts.netloc in ("", "localhost") and not (parts.query or parts.fragment)
     return _directory(given, path) if is_plain and path.startswith("/") else url

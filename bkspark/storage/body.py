@@ -1,15 +1,15 @@
-"""The body of a request that shows how far it was sent."""
+"""A request body that reports progress as it is sent."""
 
 import io
 
 from bkspark import progress
 
 SMALL_BYTES = 2**18
-"""So much is sent at once, and shows no progress."""
+"""A body up to this size is sent at once, without progress reports."""
 
 
 class ReportedBytes(io.BytesIO):
-    """Reports progress as its bytes are taken to be sent, from whichever thread."""
+    """Bytes that report progress to their maker's task when read for sending, in any thread."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data)

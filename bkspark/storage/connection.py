@@ -1,20 +1,21 @@
-"""The one connection of a process to S3, and one request over it.
+"""The one S3 connection of a process, and single requests over it.
 
-The rule: **whatever is not the store's own sure word is a doubt.** "Absent" is the code NoSuchKey
-of the store and no other 404; "taken" is its 412. A missing bucket, a refusal, an answer of the
-5xx kind, a lost connection or a timeout is ``S3Doubt``, and for a write this means that it may have
+The rule: **every answer but a certain one of the store is a doubt.** "Absent" is the store's code
+NoSuchKey and no other 404; "taken" is its 412. A missing bucket, a refusal, a 5xx answer, a lost
+connection or a timeout is ``S3Doubt``; for a write the doubt means that the write may have
 happened, or may happen yet (R8, R15, RB-27c).
 
-* **No cache.** Requests go past fsspec's listings, which never expire and hide what others wrote
-  since (R5, H1), and past its instances, which other code in the process could share.
-* **No silent repetition.** A conditional request that botocore repeats by itself after a lost
-  answer meets its own effect and reports a lost race (H6). So botocore, s3fs and aiohttp make one
-  attempt (``one_attempt``), and who may repeat a request says so (``repeated``).
+* **No cache.** Requests bypass fsspec's listings, which never expire and hide later writes of other
+clients (R5, H1), and its instances, which other code in the process could share.
+* **No silent repetition.** If botocore itself repeats a conditional request after a lost answer,
+the second request meets the effect of the first and reports a lost race (H6). So botocore, s3fs and
+aiohttp make one attempt (``one_attempt``), and a repeatable request is marked by its caller
+(``repeated``).
 * **No fork.** fsspec's event loop runs in a thread that a forked process does not have, so every
-  process makes its own connection when it first needs one.
+process makes its own connection at first use.
 
-Credentials, region and endpoint are found by botocore, from ``AWS_ENDPOINT_URL`` and its siblings;
-other settings, for example ``config_kwargs`` and ``s3_additional_kwargs``, from fsspec's
+botocore finds credentials, region and endpoint, from ``AWS_ENDPOINT_URL`` and its siblings; other
+settings, for example ``config_kwargs`` and ``s3_additional_kwargs``, come from fsspec's
 configuration files (https://filesystem-spec.readthedocs.io, "Configuration").
 """
 
@@ -34,17 +35,16 @@ from bkspark.storage.shown import shown_url
 
 T = TypeVar("T")
 
-# For a whole request with its body; a connection or a read that stands still ends earlier.
+# Limit for a whole request with its body; a connection or a read without progress ends earlier.
 REQUEST_SECONDS_MAX = 300
 _CONNECTIONS_MAX = 32
-# Between attempts, by chance: at first up to the first, then up to twice as long each time, up to
-# the last.
+# Random pauses between attempts: at most the first number at first, then doubling up to the last.
 PAUSES_SECONDS = (0.1, 5.0)
-# A server that is not there is not asked again for long: it did not say that it is busy.
+# Shorter limit for a server that is not reached: such a server did not answer that it is busy.
 ABSENT_SECONDS = 1.0
 _READ_BYTES = 2**20
 _CREDENTIALS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE)"
-# Of botocore, which is imported only where S3 is used.
+# Names of botocore's errors; botocore is imported only where S3 is used.
 _WITHOUT_CREDENTIALS = ("NoCredentialsError", "PartialCredentialsError", "ProfileNotFound")
 
 _BUSY = (
@@ -79,19 +79,19 @@ _UNREACHED = (
 
 _lock = threading.Lock()
 _filesystem: Any = None
-# Those of the parent process: their end would wait for a thread that is not there.
+# Connections of the parent process: their finalizer would wait for a thread that does not exist.
 _inherited: list[Any] = []
 
 
 class S3Doubt(OSError):
-    """No sure answer.
+    """A request without a certain answer.
 
     Attributes:
         is_passing: the next attempt may well succeed, soon.
-        asks_for_less: the store answered that it wants fewer requests, and did nothing.
+        asks_for_less: the store asked for fewer requests, and did not act on this request.
         is_absent: no server was reached.
-        retry_after: the store wants so many seconds without the request.
-        hint: what the user can do about it; may be empty.
+        retry_after: seconds that the store wants to pass before a retry.
+        hint: the user's next action; may be empty.
     """
 
     def __init__(
@@ -113,25 +113,25 @@ class S3Doubt(OSError):
 
 
 class SureAnswer(S3Doubt):
-    """Sure where the request was made for it; anywhere else no answer to what was asked."""
+    """A certain answer where the request expects it; a doubt for any other request."""
 
 
 class NoSuchObject(SureAnswer):
-    """The store says that there is no such key in a bucket that exists."""
+    """The store answers that there is no such key in an existing bucket."""
 
 
 class ObjectTaken(SureAnswer):
-    """The store says that the key of a conditional create exists."""
+    """The store answers that the key of a conditional create exists."""
 
 
 class RangeBehindEnd(SureAnswer):
-    """The store says that the object ends before the range begins."""
+    """The store answers that the object ends before the range begins."""
 
 
 def call(method: str, **arguments: Any) -> dict[str, Any]:
     """Make one request, for example ``put_object``, once.
 
-    It waits for its turn where the store has asked this process for fewer requests.
+    Waits for its turn if the store has asked this process for fewer requests.
     """
     filesystem = _connected()
     pressure = environment.the_one(Pressures).of(arguments["Bucket"])
@@ -143,7 +143,7 @@ def call(method: str, **arguments: Any) -> dict[str, Any]:
         doubt = _meaning(error)
         if doubt.asks_for_less:
             pressure.was_asked_for_less(sent_at)
-        # Not chained: the original message may quote what is secret in the endpoint.
+        # Not chained: the original message may quote a secret of the endpoint.
         raise doubt from None
     pressure.was_served()
     progress.made()
@@ -163,13 +163,13 @@ def get(**arguments: Any) -> tuple[dict[str, Any], bytes]:
 
 
 def repeated(request: Callable[[], T], *, only_if_refused: bool = False) -> T:
-    """What ``request`` returns, asking again if the store is merely busy.
+    """Return the result of ``request``; retry while the store is merely busy.
 
-    Only for requests that may take effect more than once, or late, without harm. The time decides
-    when to give up, and never how often it was tried (``pressure``).
+    Only for requests that may take effect more than once, or late, without harm. Time limits the
+    retries, and the number of attempts does not (``pressure``).
 
     Args:
-        only_if_refused: repeat it only if the store answered that it wants fewer requests.
+        only_if_refused: retry only if the store asked for fewer requests.
     """
     sent_at, longest = environment.monotonic(), PAUSES_SECONDS[0]
     begin: float | None = None
@@ -215,7 +215,7 @@ def _connect() -> Any:
             "s3:// needs the package s3fs, which is not installed here",
             hint="pip install 'bkspark[s3]', on the driver and on every worker",
         ) from error
-    from bkspark.storage.one_attempt import OneAttemptSession  # it is s3fs's session
+    from bkspark.storage.one_attempt import OneAttemptSession  # a subclass of s3fs's session
 
     watch()
     filesystem = s3fs.S3FileSystem(use_listings_cache=False, skip_instance_cache=True)
@@ -233,7 +233,7 @@ def _connect() -> Any:
 
 
 def _require_conditional_requests(filesystem: Any) -> None:
-    """s3fs leaves out, without a word, what its botocore does not know: here the condition."""
+    """Refuse a botocore that does not know the condition: s3fs silently drops unknown arguments."""
     try:
         operations = filesystem.s3.meta.service_model
         known = [
@@ -281,7 +281,7 @@ async def _read(body: Any, made: Callable[[], None]) -> bytes:
 
 
 def _meaning(error: Exception) -> S3Doubt:
-    """What an exception of s3fs, botocore or aiohttp says about the request."""
+    """Translate an exception of s3fs, botocore or aiohttp into an ``S3Doubt``."""
     answer = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
     if not isinstance(answer, dict):
         return _no_answer(error)
@@ -319,14 +319,14 @@ def _meaning(error: Exception) -> S3Doubt:
 
 
 def _retry_after(answer: dict[str, Any]) -> float:
-    """The seconds of the answer's Retry-After; 0 if it has none, or a date."""
+    """The seconds of the answer's Retry-After; 0 if there is none, or a date."""
     headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     given = str(headers.get("retry-after", ""))
     return float(given) if given.isdecimal() else 0.0
 
 
 def _no_answer(error: Exception) -> S3Doubt:
-    """The words of ``error`` are left out: they may quote what is secret in the endpoint."""
+    """The doubt for ``error``, without its text, which may quote a secret of the endpoint."""
     kind = type(error).__name__
     if kind in _WITHOUT_CREDENTIALS:
         return S3Doubt(f"there are no credentials ({kind})", hint=f"set {_CREDENTIALS}")
@@ -356,7 +356,7 @@ def _no_answer(error: Exception) -> S3Doubt:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """``error``, and all that it comes from."""
+    """``error`` and all its causes."""
     seen: list[BaseException | None] = [None]
     left: list[Any] = [error]
     while left:
@@ -369,10 +369,10 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _endpoint() -> str:
-    """Scheme, host and port that requests go to, and nothing else of the URL."""
+    """Scheme, host and port of the endpoint, without the rest of the URL."""
     try:
         return shown_endpoint(str(_filesystem.s3.meta.endpoint_url))
-    except Exception:  # there is no connection that could be asked
+    except Exception:  # there is no connection
         return "the store"
 
 

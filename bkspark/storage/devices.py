@@ -1,32 +1,32 @@
-"""What the kernel tells about block devices and threads, without asking the storage itself.
+"""The kernel's facts about block devices and threads, read without asking the storage itself.
 
-Both files are made by the kernel from its own counters, so reading them does not wait for a disk.
-Where they are missing (not Linux, no block device) nothing is known.
+The kernel makes both files from its own counters, so reading them does not wait for a disk. If they
+are missing (not Linux, no block device) the state is unknown.
 """
 
 import os
 
 _COMPLETED = (0, 4, 11, 15)
-"""Fields of a device's ``stat``: reads, writes, discards and flushes that are completed."""
+"""Fields of a device's ``stat``: completed reads, writes, discards and flushes."""
 
 _devices: dict[str, int] = {}
 _DEVICES_MAX = 10_000
 
 
 def note(url: str, device: int) -> None:
-    """Remember on which device the place at ``url`` lies."""
+    """Remember the device of the place at ``url``."""
     if len(_devices) >= _DEVICES_MAX:
         _devices.clear()
     _devices[url] = device
 
 
 def device_of(url: str) -> int | None:
-    """The device of ``url``, if this process has opened it before."""
+    """The device of ``url``, if this process has opened ``url`` before."""
     return _devices.get(url)
 
 
 def completed(device: int | None) -> tuple[str, ...] | None:
-    """How many requests ``device`` has completed; None if that is unknown."""
+    """Counts of requests that ``device`` has completed; None if unknown."""
     if device is None:
         return None
     text = _read(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat")
@@ -41,7 +41,7 @@ def is_at_work(thread_id: int) -> bool:
 
 
 def cpu_ticks(thread_id: int) -> int:
-    """Processor time that a thread of this process has used, in ticks; 0 if that is unknown."""
+    """Processor time used by a thread of this process, in ticks; 0 if unknown."""
     fields = _read(f"/proc/self/task/{thread_id}/stat").rpartition(")")[2].split()
     return sum(map(int, fields[11:13]))
 

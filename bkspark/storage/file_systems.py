@@ -1,9 +1,10 @@
-"""Which file systems metadata stores and bookies may be on.
+"""The file systems on which metadata stores and bookies may lie.
 
-The rule: **one is admitted if it is known to belong to one host, or if it passes ``litmus``.** A
-network file system may answer "absent" from a cache long after another host has created the file
-(R5, H2), which would hide a fence, and a trial on one host cannot show that. So kinds that do are
-refused whatever a trial says, but for NFS that was mounted to look up each name anew.
+The rule: **a file system is admitted if it is known to belong to one host, or if it passes
+``litmus``.** A network file system may answer "absent" from a cache long after another host has
+created the file (R5, H2), which would hide a fence, and a trial on one host cannot detect such
+caches. So kinds with such caches are refused without a trial, except NFS mounted to look up each
+name anew.
 """
 
 import os
@@ -24,7 +25,7 @@ _CACHING_NOTHING = frozenset({"cache=none", "cache=0", "cache=0x0"})
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """What the kernel says of a file system.
+    """The kernel's description of a file system.
 
     Attributes:
         kind: for example ``ext4``.
@@ -39,7 +40,7 @@ class Mount:
 
     @property
     def hides_files(self) -> bool:
-        """Whether look-ups may be answered by what this host saw a while ago."""
+        """Whether this host may answer look-ups from an old cache."""
         if re.fullmatch(r"nfs\d*", self.kind):
             return _LOOKS_UP_ANEW not in self.options
         if self.kind == "9p":
@@ -49,10 +50,10 @@ class Mount:
 
 
 def why_unsafe(path: str) -> str:
-    """Why what is kept at ``path`` might be lost, in one line; empty if nothing speaks against it.
+    """Why data at ``path`` might be lost, in one line; empty if there is no known reason.
 
     Args:
-        path: of a directory; what is above it must be there.
+        path: of a directory; its parent must exist.
     """
     mount = mount_of(path)
     if mount is not None and mount.is_local:
@@ -68,7 +69,7 @@ def why_unsafe(path: str) -> str:
 
 
 def mount_of(path: str) -> Mount | None:
-    """The file system that ``path`` is, or is to be, on; None if the kernel does not tell."""
+    """The present or future file system of ``path``; None if the kernel does not tell."""
     try:
         with open(MOUNTS, encoding="utf-8", errors="surrogateescape") as mounts:
             lines = mounts.read().splitlines()
@@ -83,7 +84,7 @@ def mount_of(path: str) -> Mount | None:
             continue
         mount_point = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), fields[4])
         is_around = real == mount_point or real.startswith(f"{mount_point.rstrip('/')}/")
-        # Of two mounts on one point the later one is seen.
+        # Of two mounts on one point the later one is visible.
         if is_around and len(mount_point) >= len(best):
             options = f"{fields[5]},{kinds[-1]}".split(",")
             best, found = mount_point, Mount(kinds[0], frozenset(options))

@@ -1,11 +1,13 @@
-"""Trying a file system by two processes that use one folder of it at once.
+"""Tries a file system with two processes that use one folder at the same time.
 
-What is tried is what bookies and metadata stores rely on: of two who create a name one wins; what
-was made, changed or removed is seen by the other in its next look-up, also if it looked before;
-what is appended to an open file is there; a name shows the file that was opened by it.
+The trial covers the properties on which bookies and metadata stores rely: if two processes create a
+name, one wins; a file made, changed or removed by one process is visible in the other's next
+look-up, even after an earlier look-up; appended data of an open file is visible; a name shows the
+file that was opened by it.
 
-The two run on one host. What other hosts' caches hide does not show: ``file_systems`` knows which
-kinds cannot be tried like this. This process touches nothing, so storage that hangs ends a trial.
+Both processes run on one host, so caches of other hosts stay hidden: ``file_systems`` knows the
+kinds that this trial cannot judge. The main process touches no file, so hanging storage ends the
+trial by a timeout.
 """
 
 import json
@@ -27,11 +29,11 @@ _LOOKS = 10
 
 
 class LitmusError(Exception):
-    """What was not as it must be, in one line."""
+    """A failed property, in one line."""
 
 
 class _Process:
-    """One of the two."""
+    """One of the two processes of a trial."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
@@ -41,7 +43,7 @@ class _Process:
 
     def begin(self, verb: str, *arguments: object) -> None:
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # then there is no answer either
+        with suppress(BrokenPipeError):  # the missing answer reports the failure
             print(json.dumps([verb, *arguments]), file=self._process.stdin, flush=True)
 
     def answer(self) -> Any:
@@ -65,9 +67,9 @@ class _Process:
 
 
 def failure(folder: str) -> str:
-    """What is wrong with the file system that ``folder`` is on, in one line; empty if nothing is.
+    """The defect of the file system of ``folder``, in one line; empty if there is none.
 
-    A folder with a temporary file's name is made in it and removed again.
+    The trial makes a folder with a temporary file's name in ``folder`` and removes it.
     """
     place = f"{folder}/{TEMP_PREFIX}{environment.token()}"
     try:
@@ -148,7 +150,7 @@ def _require(is_right: bool, otherwise: str) -> None:
 
 @contextmanager
 def _started(place: str) -> Iterator[_Process]:
-    """A process that ends with the block; one whose storage hangs is left behind."""
+    """A process that ends with the block; a process that hangs in storage is left behind."""
     process = subprocess.Popen(
         [sys.executable, "-I", RIVAL, place],
         stdin=subprocess.PIPE,

@@ -1,8 +1,8 @@
-"""One of the two processes that try a file system; ``litmus`` tells it what to do.
+"""One of the two processes that try a file system, directed by ``litmus``.
 
-It stands alone, so that it starts fast. Every line of its input is a list in JSON, a verb and what
-goes with it; every line of its output is [answer, ""], or [null, error]. Each file is looked up by
-its whole path anew, as bookies do it.
+The module imports nothing of bkspark, so that it starts fast. Every line of its input is a JSON
+list, a verb and its arguments; every line of its output is [answer, ""], or [null, error]. Each
+file is looked up by its whole path anew, as bookies do.
 """
 
 import json
@@ -20,15 +20,15 @@ class Rival:
         self._open: dict[str, int] = {}
 
     def make(self) -> None:
-        """Make the folder; only one of the two does."""
+        """Make the folder; called in one of the two processes."""
         os.mkdir(self._folder, 0o700)
 
     def clear(self) -> None:
-        """Remove the folder and all that is in it."""
+        """Remove the folder with its contents."""
         shutil.rmtree(self._folder)
 
     def create(self, name: str, text: str) -> bool:
-        """Make a durable file unless it exists; whether this call made it."""
+        """Make a durable file unless it exists; return whether this call made it."""
         temporary = self._path(f"{name}.{os.getpid()}")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
@@ -44,17 +44,17 @@ class Rival:
         return True
 
     def create_all(self, names: list[str], text: str) -> list[str]:
-        """Those of ``names`` that this process made."""
+        """The ``names`` that this process made."""
         return [name for name in names if self.create(name, text)]
 
     def read(self, name: str) -> str | None:
-        """A file's text; None if there is none."""
+        """A file's text; None if there is no file."""
         with suppress(FileNotFoundError), open(self._path(name), encoding="ascii") as file:
             return file.read()
         return None
 
     def append(self, name: str, text: str) -> list[int]:
-        """Add to a file that stays open, durably; which file that is."""
+        """Append durably to a file that stays open; return the file's identity and length."""
         if name not in self._open:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
             self._open[name] = os.open(self._path(name), flags, 0o600)
@@ -65,7 +65,7 @@ class Rival:
         return [found.st_dev, found.st_ino, found.st_size]
 
     def look(self, name: str) -> list[int]:
-        """Which file ``name`` shows, and how long it is."""
+        """The identity and length of the file shown by ``name``."""
         found = os.stat(self._path(name))
         return [found.st_dev, found.st_ino, found.st_size]
 
@@ -89,7 +89,7 @@ class Rival:
 
 
 def main(folder: str) -> None:
-    """Do what is said, until there is no more."""
+    """Run the verbs of the input until its end."""
     rival = Rival(folder)
     for line in sys.stdin:
         verb, *arguments = json.loads(line)

@@ -1,18 +1,19 @@
 """Write-once objects under one place of an object store.
 
-The rule: **an object is created if absent, by one request, and is known again by its token.** Every
-create carries 128 random bits in the object's user metadata. A create that is told "taken", or is
-told nothing, looks at the object that is there: with its own token it is its own, whatever became
-of the answers; with another one, it has lost, and nothing that is still under way can change that.
+The rule: **an object is created if absent, by one request, and is recognised by its token.** Every
+create stores 128 random bits in the object's user metadata. A create answered "taken", or not
+answered, reads the present object. With its own token the object is its own, whatever happened to
+the answers. With another token the create has lost, and no request still under way can change that.
 Bytes would not tell: two clients may well write the same.
 
 Every object holds at least one byte, because tools take empty objects for folders, and s3fs
-overwrites instead of creating when it is given nothing. Empty contents are stored as the
-*sentinel* ``EMPTY``, and come back empty. A sentinel is 16 bytes that begin like nothing else of
-ours, and stands for something that bytes do not say; contents that look like one are refused. All
-other contents are stored as they are, so an entry log in a bucket opens in any Arrow tool.
+overwrites instead of creating when given no data. Empty contents are stored as the *sentinel*
+``EMPTY``, and come back empty. A sentinel is 16 bytes with a beginning that no other content of
+bkspark has, and stands for a state that bytes do not express; contents that look like a sentinel
+are refused. All other contents are stored unchanged, so any Arrow tool opens an entry log in a
+bucket.
 
-Names that begin with a dot are this layer's own and its users': no contract allows them.
+Names that begin with a dot belong to this layer and its users: no contract allows them.
 """
 
 from contextlib import suppress
@@ -39,7 +40,7 @@ _TOKEN = "bkspark-token"
 
 
 def make_sentinel(word: str) -> bytes:
-    """The sentinel that says ``word``, of up to seven letters."""
+    """The sentinel for ``word``, of up to seven letters."""
     return _SIGN_BEGIN + word.encode().ljust(SENTINEL_BYTES - len(_SIGN_BEGIN))
 
 
@@ -48,7 +49,7 @@ EMPTY = make_sentinel("empty")
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """An object that this process has made."""
+    """An object made by this process."""
 
     token: str
     etag: str
@@ -60,8 +61,8 @@ class Found:
 
     Attributes:
         size: of the whole contents.
-        token: of whoever created it; "" if it was not made here.
-        sentinel: what it is if it is a sentinel; "" is none.
+        token: of the object's creator; "" if bkspark did not make the object.
+        sentinel: the stored bytes of a sentinel; "" for any other object.
     """
 
     data: bytes
@@ -71,12 +72,12 @@ class Found:
     sentinel: bytes = b""
 
     def is_by(self, created: Created | None) -> bool:
-        """Whether it is the very object that ``created`` tells of."""
+        """Whether this is the very object that ``created`` describes."""
         return created is not None and (self.token, self.etag) == (created.token, created.etag)
 
 
 class Objects:
-    """The objects under ``place``. Holds nothing open; any number may exist."""
+    """The objects under ``place``. Holds no open resources; any number may exist."""
 
     def __init__(self, place: S3Place) -> None:
         self.place = place
@@ -85,26 +86,26 @@ class Objects:
         """Make an object if there is none of that name, durable on return.
 
         Args:
-            once: send one request and no other (R19). If nothing is there when that one failed, it
-                is in doubt: it may be on its way still.
+            once: send exactly one request (R19). If the request failed and no object is there, the
+                outcome is in doubt: the request may still be on its way.
 
         Returns:
-            None if somebody else's is there.
+            None if another creator's object is there.
 
         Raises:
-            S3Doubt: it may be there now, or later.
+            S3Doubt: the object may be there now, or later.
         """
         return self._create(name, _plain(data) if data else EMPTY, once=once)
 
     def create_sentinel(self, name: str, sentinel: bytes, *, once: bool = False) -> Created | None:
-        """As ``create``, but make a sentinel."""
+        """Make a sentinel; otherwise like ``create``."""
         return self._create(name, sentinel, once=once)
 
     def own(self, name: str, token: str, doubt: S3Doubt | None = None) -> Created | None:
-        """The object ``name`` if it carries ``token``; None if it is another's.
+        """The object ``name`` if it carries ``token``; None if it carries another token.
 
         Raises:
-            S3Doubt: it is absent, or does not tell; ``doubt`` if given.
+            S3Doubt: the object is absent, or the store does not tell; ``doubt`` if given.
         """
         try:
             found = self.look(name)
@@ -115,28 +116,28 @@ class Objects:
         return Created(token, found.etag) if found.token == token else None
 
     def look(self, name: str) -> Found | None:
-        """Whether there is such an object, and how long; its first byte comes with it.
+        """The object's size and first byte; None if there is none.
 
         A GET, since the answer to a HEAD does not tell a missing object from a missing bucket.
         """
         return self.read(name, 0, 1)
 
     def read(self, name: str, begin: int = 0, length: int | None = None) -> Found | None:
-        """``length`` bytes from ``begin`` on, fewer at the end; None if it is surely absent."""
+        """``length`` bytes from ``begin`` on, fewer at the end; None if certainly absent."""
         if begin == 0 and length is None:
             return self._read_whole(name)
-        # A range cannot be empty; what was not asked for is cut off again.
+        # A range cannot be empty; extra bytes are cut off again.
         last = "" if length is None else begin + max(length, 1) - 1
         try:
             found = self._get(name, Range=f"bytes={begin}-{last}")
         except RangeBehindEnd:
             if begin == 0:
-                # Without a single byte: not made here.
+                # An object without a single byte was not made by bkspark.
                 return Found(b"", 0, "", "")
             found = self.look(name)
             return found and replace(found, data=b"")
         if found is not None and found.size == SENTINEL_BYTES:
-            # Only all of its bytes tell whether it is a sentinel.
+            # Only the complete bytes tell whether this is a sentinel.
             found = self._read_whole(name)
             return found and replace(found, data=found.data[begin:][:length])
         return found and replace(found, data=found.data[:length])
@@ -170,7 +171,7 @@ class Objects:
             arguments["ContinuationToken"] = answer["NextContinuationToken"]
 
     def delete(self, name: str) -> None:
-        """Remove an object, which may be gone already: not every store says so then."""
+        """Remove an object, which may be gone already: not every store reports a missing object."""
         with suppress(NoSuchObject):
             repeated(lambda: call("delete_object", **self.address(name)))
 
@@ -192,7 +193,8 @@ class Objects:
             return Created(token, str(answer["ETag"]))
 
         try:
-            # The same bytes and token each time, so it cannot happen twice while it is there.
+            # The same bytes and token each time, so a repeated create cannot succeed twice while
+            # the object is there.
             return put() if once else repeated(put)
         except ObjectTaken:
             return self.own(name, token)
@@ -237,7 +239,7 @@ def _plain(data: bytes) -> bytes:
 
 
 def _size_behind(answer: dict[str, Any]) -> int:
-    """Length of the object of which ``answer`` brings a range."""
+    """The whole object's length, from the answer to a range request."""
     size = str(answer.get("ContentRange", "")).rpartition("/")[2]
     if not size.isdecimal():
         raise S3Doubt("the store does not answer requests for a range of bytes")

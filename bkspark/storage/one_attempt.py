@@ -1,8 +1,8 @@
 """HTTP sessions of S3 that send a request once.
 
-aiohttp sends a PUT again by itself when its connection broke, whatever the settings say. The first
-one may be on its way still, and make an object anew where it was lost since (R19). What shall be
-repeated is repeated by ``connection.repeated``, which is not asked for what must not be.
+aiohttp itself repeats a PUT after a broken connection, whatever the settings say. The first request
+may still be on its way, and may recreate an object that was lost since (R19).
+``connection.repeated`` repeats requests that may be repeated; callers do not use it for the rest.
 """
 
 from typing import Any
@@ -11,12 +11,12 @@ from aiobotocore.httpsession import AIOHTTPSession
 
 from bkspark.errors import InvalidRequestError
 
-# Of aiohttp's own making; the conformance tests count requests on the wire.
+# A private attribute of aiohttp; the conformance tests count requests on the wire.
 _SWITCH = "_retry_connection"
 
 
 class OneAttemptSession(AIOHTTPSession):  # type: ignore[misc]
-    """Sessions that tell of a broken connection and leave it at that."""
+    """Sessions that report a broken connection without repeating the request."""
 
     async def _get_session(self, proxy_url: str | None) -> Any:
         session = await super()._get_session(proxy_url)

@@ -2,7 +2,7 @@
 
 A package names its kind in an entry point of the group ``bkspark.bookies`` or
 ``bkspark.metadata_stores``. The name of the entry point is the scheme of the kind's URLs. Schemes
-of bkspark itself are never looked up here, so no other package can replace one.
+of bkspark itself are never looked up here, so no other package can replace them.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,8 @@ def kind_of(group: str, scheme: str, wanted: type[T]) -> T | None:
     """The kind of ``scheme``; None if no installed package adds it.
 
     Raises:
-        InvalidRequestError: the kind cannot be loaded, is no ``wanted``, or two packages add one.
+        InvalidRequestError: the kind cannot be loaded, is no ``wanted``, or two packages add the
+            scheme.
     """
     found = {entry.value: entry for entry in entry_points(group=group, name=scheme)}
     if not found:

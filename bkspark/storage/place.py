@@ -1,12 +1,12 @@
-"""Where something lies in an object store: ``s3://bucket/prefix``, and nothing else.
+"""Addresses in an object store: ``s3://bucket/prefix``, and no other form.
 
 The rule: an address names a place. Credentials, the endpoint and every other setting come from the
-usual AWS environment and from fsspec's configuration, so none of them is ever in an address, in a
-pickle or in the metadata store; of them all, messages name the endpoint's host and port only.
+usual AWS environment and from fsspec's configuration. So no setting appears in an address, in a
+pickle or in the metadata store. Messages show the endpoint's host and port, and no other setting.
 
-S3 and what speaks its protocol is the only kind so far. A kind is admitted only if its client
-creates an object atomically unless there is one: fsspec does for most protocols a look-up and then
-a write, which two writers can both win.
+Stores with S3's protocol are the only kind so far. A kind is admitted only if its client creates an
+object atomically if absent: for most protocols fsspec does a look-up and then a write, so two
+writers can both win.
 """
 
 import re
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from bkspark.errors import InvalidRequestError
 from bkspark.storage.shown import shown_url
 
-# Neither "." nor "..", and no part that is hidden: those are the store's own, see ``objects``.
+# Neither "." nor "..", and no hidden part: such names belong to the store, see ``objects``.
 _PART = r"[A-Za-z0-9_][A-Za-z0-9._=+-]*"
 _URL = re.compile(rf"s3://([a-z0-9][a-z0-9.-]{{1,61}}[a-z0-9])((?:/{_PART})*)/?")
 # S3's limit is 1024 bytes; the longest name below a place takes some 150.
@@ -43,10 +43,10 @@ class S3Place:
 
 
 def parse(url: str) -> S3Place:
-    """The place that ``url`` names.
+    """The place named by ``url``.
 
     Raises:
-        InvalidRequestError: it is no such address, or has more in it.
+        InvalidRequestError: no such address, or more than bucket and prefix.
     """
     found = _URL.fullmatch(url)
     if found is None or len(found[2]) > _PREFIX_LENGTH_MAX:

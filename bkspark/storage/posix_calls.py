@@ -1,13 +1,13 @@
 """The system calls of bookies and metadata stores in directories, in the order durability needs.
 
     new file:    open(temp, O_EXCL), write, fsync(temp), link(temp, name), unlink(temp),
-                 fsync(the folder it is in)
-    new folder:  mkdir, fsync(the folder it is in)
+                 fsync(parent folder)
+    new folder:  mkdir, fsync(parent folder)
 
-``link`` fails if the name exists, so of many racers one wins, and the name never shows a part of
-its bytes. Everything is reached from a folder's descriptor, one part at a time and through no
-symbolic link: a dangling one would look like an absent file (``posix_post_check`` says why it may
-go a shorter way). An fsync that failed is never repeated, because the kernel forgets the error and
+``link`` fails if the name exists, so one of many competing clients wins, and the name never shows a
+part of its bytes. Every path is resolved from a folder's descriptor, one part at a time and through
+no symbolic link: a dangling link would look like an absent file (``posix_post_check`` says why it
+may go a shorter way). A failed fsync is never repeated, because the kernel forgets the error and
 the data with it. All functions raise plain ``OSError``.
 """
 
@@ -26,24 +26,24 @@ from bkspark.storage.slices import SLICE_BYTES, write_back
 TEMP_PREFIX = ".tmp-"
 _TEMP = re.compile(rf"{re.escape(TEMP_PREFIX)}[0-9a-f]{{32}}")
 _REMOVED = re.compile(r"\.nfs[0-9a-f]{24}")
-"""What NFS shows of a file that was removed while a process of the same host has it open."""
+"""The name on NFS of a removed file that a process of the same host still has open."""
 READ_BYTES = 8 * 2**20
-"""At most so much is read at once: between two reads a slow disk shows that it gets on."""
+"""Maximum bytes of one read: between two reads a slow disk shows progress."""
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# O_NONBLOCK: a pipe that somebody put there must not make us wait for its other end.
+# O_NONBLOCK: opening a pipe in a file's place must not wait for the pipe's other end.
 READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
-# Folders that this process has made durable in the folder above, by device, inode and path below
-# the root: the inode of one that was removed may be given to another. One found in place may have
-# been left by a process that died before its fsync; without this memory each new file would pay an
-# fsync per level.
+# Folders whose parent folder this process has synced, by device, inode and path below the root: the
+# inode of a removed folder may be given to another. A folder found in place may have been left by a
+# process that died before its fsync; without this memory each new file would pay an fsync per
+# level.
 _durable_folders: set[tuple[int, int, str]] = set()
 _DURABLE_FOLDERS_MAX = 100_000
 
 
 class closing:
-    """``descriptor``, closed at the end; a generator would cost thrice as much on each look-up."""
+    """Close ``descriptor`` at the end; a generator would cost thrice as much on each look-up."""
 
     __slots__ = ("_descriptor",)
 
@@ -60,7 +60,7 @@ class closing:
 def open_root(path: str) -> int:
     """Descriptor of the directory at ``path``.
 
-    This one may be a link: where the directory is, is the operator's choice.
+    The directory may be a link: its place is the operator's choice.
     """
     return os.open(path, FOLDER_FLAGS & ~os.O_NOFOLLOW)
 
@@ -71,12 +71,12 @@ def open_folder(root: int, parts: Sequence[str], access: Access = PRIVATE) -> in
 
 
 def make_folder(root: int, parts: Sequence[str], access: Access = PRIVATE) -> int:
-    """As ``open_folder``, but what is missing is made, and all of it is durable."""
+    """Descriptor of the folder ``parts``; missing folders are made, and all are durable."""
     return _walked(root, parts, lambda here, part, path: _enter_or_make(here, part, path, access))
 
 
 def _walked(root: int, parts: Sequence[str], enter: Callable[[int, str, str], int]) -> int:
-    """A descriptor of where ``parts`` lead to; ``root`` stays open."""
+    """A descriptor of the folder ``parts``; ``root`` stays open."""
     here, path = root, ""
     for part in parts:
         path = f"{path}/{part}"
@@ -130,12 +130,12 @@ def _make_durable(here: int, below: int, path: str, *, is_new: bool) -> None:
 
 
 def forget_durable_folders() -> None:
-    """Be as a new process, which has made nothing durable yet."""
+    """Forget all durable folders, as in a new process."""
     _durable_folders.clear()
 
 
 def put_new(folder: int, name: str, data: Buffer, access: Access = PRIVATE) -> bool:
-    """Create ``name`` in ``folder`` durably; False if it was there, made durable again."""
+    """Create ``name`` in ``folder`` durably; False if it exists, after making it durable again."""
     with suppress(FileNotFoundError):
         sync_found(folder, name)
         return False
@@ -159,7 +159,7 @@ def put_new(folder: int, name: str, data: Buffer, access: Access = PRIVATE) -> b
 
 
 def new_temp(folder: int, access: Access = PRIVATE, flags: int = 0) -> tuple[str, int]:
-    """A new file under a name that nothing looks up: the name and a descriptor for writing."""
+    """Make a temporary file, which no look-up finds; its name and a descriptor for writing."""
     temp = f"{TEMP_PREFIX}{environment.token()}"
     descriptor = os.open(temp, NEW_FLAGS | flags, FILE_MODE, dir_fd=folder)
     try:
@@ -172,9 +172,9 @@ def new_temp(folder: int, access: Access = PRIVATE, flags: int = 0) -> tuple[str
 
 
 def new_growing(folder: int, name: str, access: Access = PRIVATE) -> int:
-    """A new file under its own ``name``, which nothing has: a descriptor for appending.
+    """Make a file under its own, new ``name``; a descriptor for appending.
 
-    A group's file gets its name after its mode: other members could not read it before.
+    A group's file gets its name after its mode: without the mode other members could not read it.
     """
     if access.group is None:
         return os.open(name, NEW_FLAGS | os.O_APPEND, FILE_MODE, dir_fd=folder)
@@ -194,13 +194,15 @@ def link(folder: int, temp: str, name: str) -> None:
 
 
 def remove_quietly(folder: int, name: str) -> None:
-    """Tidy up on the way out of an error, which is the one to report."""
+    """Remove a file after an error; errors of the removal are ignored."""
     with suppress(OSError):
         os.unlink(name, dir_fd=folder)
 
 
 def remove_temps(folder: int) -> int:
-    """Unlink temporary files; how many. Not durable: one that comes back is swept again."""
+    """Unlink temporary files; return the number. Not durable: a file that comes back is swept
+    again.
+    """
     removed = 0
     with os.scandir(folder) as found:
         temps = [entry.name for entry in found if is_temp(entry.name)]
@@ -217,10 +219,10 @@ def is_temp(name: str) -> bool:
 
 
 def usage(folder: int, counts: Callable[[str], bool] = lambda _name: True) -> tuple[int, int]:
-    """How many files are right under ``folder``, temporary ones too, and their bytes.
+    """The number of files right under ``folder``, with temporary files, and their bytes.
 
     Args:
-        counts: by name, whether a file is one of those that are meant.
+        counts: by name, whether to count a file.
     """
     sizes: list[int] = []
     with os.scandir(folder) as found:
@@ -232,9 +234,9 @@ def usage(folder: int, counts: Callable[[str], bool] = lambda _name: True) -> tu
 
 
 def remove_folder(above: int, name: str) -> tuple[int, int]:
-    """Unlink all files in folder ``name`` in ``above``, in order, then the folder if it is empty.
+    """Unlink all files in folder ``name`` in ``above``, in order, then the folder if empty.
 
-    How many files, and their bytes. Not durable.
+    Returns the number of files and their bytes. Not durable.
     """
     sizes: list[int] = []
     with closing(os.open(name, FOLDER_FLAGS, dir_fd=above)) as folder:
@@ -254,7 +256,7 @@ def remove_folder(above: int, name: str) -> tuple[int, int]:
 
 
 def sync_found(folder: int, name: str) -> None:
-    """Make a file that is in place durable: its maker may have died before it could (RB-36)."""
+    """Make an existing file durable: its maker may have died before its fsync (RB-36)."""
     descriptor, status = open_file(folder, name)
     with closing(descriptor):
         if status.st_size > SLICE_BYTES:
@@ -268,7 +270,7 @@ def write_all(descriptor: int, data: Buffer) -> None:
     """Write all of ``data``, however many calls it takes.
 
     Raises:
-        OSError: ``ENOSPC`` also where a call wrote nothing and gave no reason.
+        OSError: ``ENOSPC`` also for a call that wrote no byte without giving a reason.
     """
     view = memoryview(data).cast("B")
     while view:
@@ -281,11 +283,11 @@ def write_all(descriptor: int, data: Buffer) -> None:
 
 
 def start_writeback(descriptor: int, begin: int, length: int) -> None:
-    """Have the disk begin with bytes just written, so that the sync at the end finds little to do.
+    """Start writing new bytes to disk, so that the final sync finds little to do.
 
-    Linux starts writing dirty pages back when told that they will not be needed; it drops clean
-    ones only, so what was just written stays in memory. Measured: three files of 272 MB, written
-    over 1.7 s, need 0.27 s to sync without this and nothing with it.
+    Linux starts writing dirty pages back on the advice that they will not be needed; only clean
+    pages are dropped, so new bytes stay in memory. Measured: three files of 272 MB, written over
+    1.7 s, need 0.27 s to sync without this call and no time with it.
     """
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(descriptor, begin, length, os.POSIX_FADV_DONTNEED)
@@ -302,10 +304,10 @@ def open_file(folder: int, name: str) -> tuple[int, os.stat_result]:
 
 
 def read_bounded(folder: int, name: str, bytes_max: int, access: Access = PRIVATE) -> bytes:
-    """All bytes of a file that only those of ``access`` can change; ``name`` may be a path.
+    """All bytes of a file that only users of ``access`` can change; ``name`` may be a path.
 
     Raises:
-        OSError: it is no regular file, longer than anything of its kind, or not to be believed.
+        OSError: not a regular file, longer than any file of its kind, or not trusted.
     """
     descriptor, status = open_file(folder, name)
     with closing(descriptor):
@@ -329,17 +331,17 @@ def read_range(folder: int, name: str, begin: int = 0, length: int | None = None
 def read_open(
     descriptor: int, status: os.stat_result, begin: int = 0, length: int | None = None
 ) -> bytes:
-    """As ``read_range``, of an open file with that ``status``."""
+    """Read a range of an open file with the given ``status``."""
     behind = max(status.st_size - begin, 0)
     wanted = behind if length is None else min(length, behind)
     return _read_all(descriptor, begin, wanted)
 
 
 def names_in(folder: int) -> list[str]:
-    """Sorted names in ``folder``; with a "/" if it is no regular file.
+    """Sorted names in ``folder``; with a "/" if not a regular file.
 
-    Without those of ``new_temp``, and of what was removed and is open still: it was not there any
-    more on a local file system.
+    Leaves out names of ``new_temp``, and NFS's names of removed files that are still open: a local
+    file system does not show removed files.
     """
     with os.scandir(folder) as found:
         return sorted(

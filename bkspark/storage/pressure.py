@@ -1,12 +1,12 @@
-"""How this process slows down where an object store asks for fewer requests.
+"""Slows this process down when an object store asks for fewer requests.
 
-The rule: **the pressure is shared by the process.** An answer that asks for less doubles the time
-between two requests to that bucket, whichever task sends them; all that were sent before count as
-one. Each answer that does not ask for less shortens it a little. A store that never asks is never
-waited for.
+The rule: **the pressure is shared by the process.** An answer that asks for fewer requests doubles
+the time between two requests to the bucket, for all tasks. All such answers to requests sent before
+the slow-down count as one. Each answer that does not ask for fewer shortens the time a little. A
+store that never asks for fewer requests causes no waiting.
 
-A waiting task reports progress: the store has answered, it is slow and not dead. How long a request
-is tried again is decided elsewhere (``connection.repeated``), by time and never by count.
+A waiting task reports progress: the store has answered, so it is slow and not dead.
+``connection.repeated`` decides how long to retry, by time and never by count.
 """
 
 import math
@@ -18,17 +18,17 @@ from bkspark.errors import InvalidRequestError
 
 VARIABLE = "BKSPARK_S3_RETRY_SECONDS"
 RETRY_SECONDS = 30.0
-"""How long a request is tried again that the store is too busy for, if the variable is not set."""
+"""Seconds of retries while the store is too busy, if the variable is not set."""
 
 _FIRST_INTERVAL = 0.01
 _LONGEST_INTERVAL = 0.5
 _SHORTER = 0.8
-"""What is left of the interval after an answer that does not ask for less."""
+"""Factor for the interval after an answer that does not ask for fewer requests."""
 _SHORTEST_INTERVAL = 0.005
 
 
 def retry_seconds() -> float:
-    """How long a request is tried again.
+    """Seconds during which a request is retried.
 
     Raises:
         InvalidRequestError: the variable is no number of seconds, 0 or more.
@@ -44,7 +44,7 @@ def retry_seconds() -> float:
 
 
 def rest(seconds: float) -> None:
-    """Sleep so long; tasks that wait for the caller see that it gets on."""
+    """Sleep for ``seconds`` while reporting progress to tasks that wait for the caller."""
     end = environment.monotonic() + seconds
     while (left := end - environment.monotonic()) > 0:
         progress.made()
@@ -52,7 +52,7 @@ def rest(seconds: float) -> None:
 
 
 class Pressure:
-    """What the process knows of one bucket. Any number of tasks may use it."""
+    """The pressure on one bucket. Any number of tasks may use it."""
 
     def __init__(self) -> None:
         self.interval = 0.0
@@ -61,7 +61,7 @@ class Pressure:
         self._lock = threading.Lock()
 
     def wait_for_turn(self) -> float:
-        """Return when the next request may be sent; the monotonic time of it."""
+        """Wait until the next request may be sent; return the monotonic time of the turn."""
         now = environment.monotonic()
         if not self.interval:
             return now
@@ -72,15 +72,15 @@ class Pressure:
         return turn
 
     def was_asked_for_less(self, sent_at: float) -> None:
-        """The store asked for fewer requests, answering one that was sent then."""
+        """Slow down: the store asked for fewer requests in an answer to a request sent then."""
         with self._lock:
             if sent_at < self._slowed_at:
-                return  # it was on its way when this process began to slow down
+                return  # the request was on its way when this process began to slow down
             self._slowed_at = environment.monotonic()
             self.interval = min(max(2 * self.interval, _FIRST_INTERVAL), _LONGEST_INTERVAL)
 
     def was_served(self) -> None:
-        """The store answered a request without asking for less."""
+        """Speed up a little: the store answered without asking for fewer requests."""
         if self.interval:
             with self._lock:
                 shorter = self.interval * _SHORTER
@@ -94,6 +94,6 @@ class Pressures:
         self._of: dict[str, Pressure] = {}
 
     def of(self, bucket: str) -> Pressure:
-        """What is known of a bucket."""
+        """The pressure on a bucket."""
         found = self._of.get(bucket)
         return found if found is not None else self._of.setdefault(bucket, Pressure())

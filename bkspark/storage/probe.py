@@ -1,7 +1,7 @@
-"""Whether a store behaves, tried before anything is entrusted to it.
+"""Tries a store before any data is stored in it.
 
-The rule: **a store that ignores a condition is refused.** Some that speak S3 accept
-``If-None-Match: *`` and overwrite all the same; two writers would then both believe that they won.
+The rule: **a store that ignores a condition is refused.** Some stores with S3's protocol accept
+``If-None-Match: *`` and overwrite all the same; two writers would then both believe to have won.
 """
 
 from bkspark import environment
@@ -11,13 +11,13 @@ from bkspark.storage.upload import Upload
 
 
 def require_conditional_creates(objects: Objects) -> None:
-    """Create an object twice, in both ways that there are, and remove it again.
+    """Create an object twice, by both kinds of request, and remove it again.
 
     Raises:
-        InvalidRequestError: a second create was not refused, or the first was not seen at once.
-        S3Doubt: the store gives no sure answer, or does not know the condition.
+        InvalidRequestError: a second create was not refused, or the first was not visible at once.
+        S3Doubt: the store gives no certain answer, or does not know the condition.
     """
-    # Seldom left behind, and then hidden: names that begin with a dot are this layer's.
+    # Seldom left behind, and then hidden: names that begin with a dot belong to this layer.
     name = f".probe-{environment.token()}"
     is_absent = objects.read(name) is None
     try:

@@ -1,8 +1,8 @@
-"""What the client of S3 may log of our requests: nothing that is secret.
+"""Keeps secrets out of the log messages of the S3 client.
 
-At DEBUG botocore logs the headers of each request, and with them the session token. Its loggers are
-everybody's in this process, so their levels stay as they are: what is dropped are details of
-requests that were made from here. (kazoo gets a logger of its own, in ``metadata``.)
+At DEBUG botocore logs the headers of each request, with the session token. Its loggers serve the
+whole process, so their levels stay unchanged: a filter drops only the details of bkspark's own
+requests. (kazoo gets a logger of its own, in ``metadata``.)
 """
 
 import logging
@@ -17,7 +17,7 @@ _is_ours: ContextVar[bool] = ContextVar("is_ours", default=False)
 
 
 def watch() -> None:
-    """Look at what the clients' loggers that there are by now are given."""
+    """Add the filter to the loggers of the clients that exist by now."""
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] in _CLIENTS:
             logging.getLogger(name).addFilter(_may_be_logged)
@@ -25,7 +25,7 @@ def watch() -> None:
 
 @contextmanager
 def without_details() -> Iterator[None]:
-    """Around requests: what is logged of them begins at INFO."""
+    """Log the requests inside the block from INFO on only."""
     token = _is_ours.set(True)
     try:
         yield

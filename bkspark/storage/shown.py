@@ -1,11 +1,11 @@
-"""An address as it may be shown, and the characters that no address may have.
+"""Addresses fit for messages, and the characters that no address may have.
 
-Rule 1. What stands in front of an "@" may be a password, wherever it is, and so may what stands
-behind a "?" or "#". Addresses that come here are often malformed, so they are not parsed: rather
-too much is hidden.
+Rule 1. Text before an "@" may be a password, wherever it is, and so may text after a "?" or "#".
+Addresses here are often malformed, so they are not parsed: too much is hidden rather than too
+little.
 
-Rule 2. A character that moves the cursor, or turns a line around, is in no address. Python's parser
-drops line breaks without a word, and would lead to another place.
+Rule 2. A character that moves the cursor, or reverses a line, is refused in an address. Python's
+parser drops line breaks silently, and would lead to another place.
 """
 
 import re
@@ -30,7 +30,7 @@ _TURNS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067
 def shown_url(url: str) -> str:
     """``url`` without user, password, query and fragment, fit for messages and logs."""
     found = _PARTS.fullmatch(url)
-    assert found is not None  # it matches any text
+    assert found is not None  # the pattern matches any text
     head, user, place, rest = found["head"], found["user"], found["place"], found["rest"]
     is_path = head.lower() in ("file://", "") and (user or place).startswith("/")
     if user is not None and is_path and not _COLON.search(user):
@@ -44,17 +44,17 @@ def shown_url(url: str) -> str:
 
 
 def _may_be_user(place: str, rest: str, *, is_path: bool, has_host: bool) -> bool:
-    """Whether a password with a "?" or "#" was cut in two, or there is one without a host."""
+    """Whether a "?" or "#" has cut a password in two, or a password stands without a host."""
     if "@" in rest and (_COLON.search(place) or not is_path):
         return True
     return has_host and not is_path and _USER.match(place) is not None
 
 
 def require_fit(url: str) -> str:
-    """``url`` itself, if it can be shown and parsed.
+    """Return ``url``, if it can be shown and parsed.
 
     Raises:
-        InvalidRequestError: a character of it does something else than to stand there.
+        InvalidRequestError: a control character, or a character that turns the text's direction.
     """
     unfit = next((char for char in url if _is_unfit(char)), "")
     if unfit:

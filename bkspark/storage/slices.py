@@ -1,10 +1,10 @@
-"""Large files are written back in slices, so that a slow disk shows that it gets on.
+"""Writes large files back in slices, so that a slow disk shows progress.
 
-An fsync of much data says nothing until it is done, however long that takes. So the dirty pages of
-a file are waited for slice by slice before it. The fsync itself is left as it is: it makes the file
-durable, and finds little to do.
+An fsync of much data shows no progress until its end. So the dirty pages of a file are written back
+slice by slice before the fsync. The fsync itself stays: it makes the file durable, and finds little
+to do.
 
-Linux alone offers this (``sync_file_range``). Elsewhere an fsync has one limit as a whole.
+Only Linux offers this (``sync_file_range``). Elsewhere an fsync has one time limit as a whole.
 """
 
 import ctypes
@@ -14,13 +14,13 @@ import os
 from bkspark import progress
 
 SLICE_BYTES = 2**20
-"""A disk that needs ten seconds for so much is given up: that is 100 kB/s."""
+"""A disk that needs ten seconds for a slice is given up: 100 kB/s."""
 
 AHEAD_BYTES = 8 * 2**20
-"""So much is on its way to the disk while a slice is waited for: a fast disk does not idle."""
+"""Bytes on the way to the disk while a slice is awaited, so that a fast disk does not idle."""
 
 WINDOW_BYTES = 16 * 2**20
-"""So much of a file may wait for the disk; more holds its writer back."""
+"""Maximum bytes of a file that may wait for the disk; more bytes make the writer wait."""
 
 _WRITE = 2
 _WAIT_WRITE_WAIT = 1 | 2 | 4
@@ -32,10 +32,10 @@ if _sync_file_range is not None:
 
 
 def write_back(descriptor: int, begin: int, end: int) -> None:
-    """Return when the disk has taken the bytes from ``begin`` to ``end``; they may not be durable.
+    """Return when the disk has taken the bytes from ``begin`` to ``end``; perhaps not durable.
 
     Raises:
-        OSError: the disk refused some. The file must not be used any more: the error is not
+        OSError: the disk refused some bytes. The file must not be used any more: the error is not
             reported a second time.
     """
     ahead = min(begin + AHEAD_BYTES, end)
@@ -52,7 +52,7 @@ def write_back(descriptor: int, begin: int, end: int) -> None:
 
 
 def _call(descriptor: int, begin: int, end: int, flags: int) -> bool:
-    """Whether the system offers it."""
+    """Call ``sync_file_range``; whether the system offers it."""
     if _sync_file_range is None:
         return False
     if _sync_file_range(descriptor, begin, end - begin, flags) == 0:

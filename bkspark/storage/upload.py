@@ -1,11 +1,11 @@
-"""A large object on its way: in parts, invisible until it is complete, and then if absent only.
+"""A large object uploaded in parts: invisible until complete, and then created if absent.
 
-The rule: **an object appears by one conditional request**, the one that puts it or the one that
-completes its parts; until then nothing is under its name, and nobody else is hindered. At most one
-part is held in memory. Parts grow, because an object has at most 10,000: that is half a terabyte.
+The rule: **an object appears by one conditional request**: the put of the object, or the completion
+of its parts. Until then its name stays free for other clients. At most one part is held in memory.
+Parts grow, because an object has at most 10,000: the limit is half a terabyte.
 
-What dies half-way leaves its parts behind, unseen and paid for: give the bucket a lifecycle rule
-that aborts incomplete uploads after some days.
+A killed upload leaves its parts behind, unseen and paid for: give the bucket a lifecycle rule that
+aborts incomplete uploads after some days.
 """
 
 from contextlib import suppress
@@ -17,13 +17,13 @@ from bkspark.storage.connection import ObjectTaken, S3Doubt, call, repeated
 from bkspark.storage.objects import Created, Objects, marked_by
 
 PART_BYTES = 8 * 2**20
-# Every so many parts the next ones are twice as long.
+# After so many parts the next ones are twice as long.
 _PARTS_PER_LENGTH = 1000
 _PART_BYTES_MAX = 8 * PART_BYTES
 
 
 class Upload:
-    """The object ``name``, piece by piece. Use no more after an error, other than to discard."""
+    """The object ``name``, piece by piece. After an error only ``discard`` may be called."""
 
     def __init__(self, objects: Objects, name: str) -> None:
         self._objects = objects
@@ -40,9 +40,9 @@ class Upload:
             del self._rest[:length]
 
     def send(self, part: bytes) -> None:
-        """Send ``part`` now; only the last one may be shorter than 5 MiB."""
+        """Send ``part`` now; only the last part may be shorter than 5 MiB."""
         if not self._upload_id:
-            # Not repeated in doubt: a second one would stay behind for good.
+            # Not repeated in doubt: a second upload would stay behind for good.
             answer = repeated(
                 lambda: call(
                     "create_multipart_upload",
@@ -61,10 +61,10 @@ class Upload:
         self._etags.append(str(answer["ETag"]))
 
     def finish(self) -> Created | None:
-        """Make the object visible; None if somebody else's is there.
+        """Make the object visible; None if another creator's object is there.
 
         Raises:
-            S3Doubt: it may be there now, or later.
+            S3Doubt: the object may be there now, or later.
         """
         if not self._upload_id:
             return self._objects.create(self._name, bytes(self._rest))
@@ -76,7 +76,7 @@ class Upload:
         return created
 
     def discard(self) -> None:
-        """Leave nothing behind, as far as the store lets us; harmless at any time."""
+        """Remove all parts, as far as the store allows; harmless at any time."""
         self._rest.clear()
         if self._upload_id:
             with suppress(S3Doubt):
@@ -85,7 +85,7 @@ class Upload:
 
     def _complete(self) -> Created | None:
         try:
-            # The same parts under the same number each time, so it cannot happen twice.
+            # The same parts under the same number each time, so the completion cannot happen twice.
             answer = repeated(self._send_end)
         except ObjectTaken:
             return self._objects.own(self._name, self._token)
