@@ -1,4 +1,4 @@
-"""Looking after a cluster: views, audits and what they lead to, the life of bookies, deleting."""
+"""Maintenance of a cluster: views, audits, repairs, collections, bookies, deletion."""
 
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
@@ -10,15 +10,15 @@ _givers: list[Callable[[], Calls]] = []
 
 
 def show_calls_of(giver: Callable[[], Calls]) -> None:
-    """Show the maintenance calls that ``giver`` gives as attributes of this module.
+    """Show the maintenance calls returned by ``giver`` as attributes of the module.
 
-    They are declared in ``bkspark.verbs``, which lies above this folder because some use Spark.
+    The calls are declared in ``bkspark.verbs``, a layer above, because some calls use Spark.
     """
     _givers[:] = [giver]
 
 
 def __getattr__(name: str) -> Any:
-    """A maintenance call."""
+    """Return a maintenance call."""
     is_part = name.startswith("_") or find_spec(f"{__name__}.{name}") is not None
     call = None if is_part or not _givers else _givers[0]().get(name)
     if call is None:

@@ -1,13 +1,13 @@
-"""Sweeping what writers that were killed in mid-file have left on the bookies.
+"""Remove unfinished files left on bookies by killed writers.
 
-A file is written under a temporary name and gets its own when it is whole. Nothing looks temporary
-names up, so one may be removed at any time without a promise being broken, and no clock is needed
-to tell old from new: whoever still writes to it gets an error before its file has a name, and so
-before anything counts it (R1). That error costs a living writer its bookie, though. Therefore only
-folders of ledgers whose record says CLOSED or DELETING are swept: no live writer has work there,
-and a repair that is hit begins again. That a listing does not name something, or that it is old,
-proves nothing (H14, RB-29). Whole files that no record names are another matter (R12, "leaving");
-this never touches a file that has a name.
+A file is written under a temporary name and gets its final name when complete. No client looks up
+temporary names, so a sweep may remove them at any time without breaking a guarantee. No clock is
+needed to tell old files from new files: a writer of a removed file gets an error before the file
+has a final name, and so before any client counts the file (R1). But such an error costs a living
+writer its bookie. So a sweep covers only folders of ledgers whose records say CLOSED or DELETING:
+no living writer works there, and an affected repair begins again. Absence from a listing proves
+nothing, nor does age (H14, RB-29). Complete files no record names are handled elsewhere (R12,
+"leaving"); a sweep never touches a file with a final name.
 """
 
 from collections.abc import Callable, Collection
@@ -28,11 +28,11 @@ _SEALED = {LedgerState.CLOSED, LedgerState.DELETING}
 
 @dataclass(slots=True)
 class SweepReport:
-    """What a sweep did.
+    """The result of a sweep.
 
     Attributes:
-        removed: bookie id -> files.
-        problems: bookie id -> why it was not swept to the end, in one line.
+        removed: number of removed files by bookie id.
+        problems: why a sweep is incomplete, in one line, by bookie id.
     """
 
     removed: dict[str, int] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """How many files were removed, and why it was not done to the end, if it was not."""
+    """Number of removed files, and why the sweep is incomplete, if so."""
 
     removed: int
     problem: str = ""
@@ -78,20 +78,20 @@ def sweep_leftovers(
     run: Runner | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> SweepReport:
-    """Remove temporary files of sealed ledgers from bookies, all at once.
+    """Remove temporary files of sealed ledgers from all bookies in parallel.
 
-    Can be killed at any point and run again, and at once with anything else. A bookie that fails or
-    hangs is reported and does not stop the others.
+    The sweep may be killed, repeated, and run beside any other work. A failing or hanging bookie is
+    reported and does not stop the others.
 
     Args:
-        bookie_ids: which; none for all, those that are in no fragment as well: spares were written
-            to and not needed.
-        run: how to carry it out; None for threads in this process.
-        tell: called with a line about bookies that are waited for.
+        bookie_ids: bookies to sweep; empty for all, including bookies in no fragment: spares
+            received files without being needed.
+        run: runner of the instructions; None for threads in this process.
+        tell: receives a line about delays by bookies.
 
     Raises:
-        InvalidRequestError: there is no such bookie.
-        OutcomeUnknownError: the metadata store gave no sure answer; nothing was removed.
+        InvalidRequestError: no such bookie.
+        OutcomeUnknownError: the metadata store gave no definite answer; no file was removed.
     """
     known = cluster.bookies()
     for bookie_id in bookie_ids:

@@ -1,4 +1,4 @@
-"""Ledgers that logs have on their lists and that have no metadata record any more."""
+"""Find ledgers listed by logs but without a metadata record."""
 
 from collections.abc import Collection, Iterator
 
@@ -9,16 +9,16 @@ from bkspark.protocol.ledger.metadata import LedgerState
 def gone_from_lists(
     cluster: Cluster, log_names: Collection[str], known: Collection[int]
 ) -> Iterator[tuple[str, list[int]]]:
-    """(log, ids) of logs that list ledgers without a record, or with a tombstone only.
+    """Yield (log, ids) of logs listing ledgers without a record, or with a tombstone only.
 
     Args:
-        known: ids of ledgers that were seen; the records of others, and the lists that name them,
-            are looked at once more, since a log may have let go of them meanwhile.
+        known: ids of ledgers seen before. Records of other ledgers, and the lists naming them, are
+            read once more, since a log may have dropped them meanwhile.
     """
     for name in log_names:
         unknown = [ledger_id for ledger_id in _listed(cluster, name) if ledger_id not in known]
         gone = [ledger_id for ledger_id in unknown if _is_gone(cluster, ledger_id)]
-        if gone:  # unless the log has let go of them meanwhile
+        if gone:  # unless the log has dropped them meanwhile
             gone = [ledger_id for ledger_id in _listed(cluster, name) if ledger_id in gone]
         if gone:
             yield name, gone

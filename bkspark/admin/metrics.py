@@ -1,7 +1,7 @@
-"""A cluster in numbers, under BookKeeper's names where it has them; looked at now.
+"""The current state of a cluster in numbers, under BookKeeper's names where available.
 
-What ledgers lack is told by the last audit, so asking costs the same however many ledgers there
-are. No name of a bookie's url or of a ledger gets into it.
+The last audit supplies missing copies, so the cost does not grow with the number of ledgers. No
+bookie URL and no ledger name appears in the output.
 """
 
 from collections import Counter
@@ -32,16 +32,16 @@ _RUNS = {
     ),
     scrubbing.VERB: ("bkspark_scrub_", "bkspark_scrub_TIME", "Of the last scrub of all ledgers."),
 }
-"""Of each verb that notes its last run: prefix of its counters, how long it took, help."""
+"""Of each verb with a noted last run: prefix of its counters, name of its duration, help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """A number, or one for each value of a label.
+    """A number, or a number for each value of a label.
 
     Attributes:
-        label: its name; empty if there is one number.
-        values: by the label's value, which is empty if there is none.
+        label: name of the label; empty for a single number.
+        values: by the label's value; the value is empty for a single number.
     """
 
     name: str
@@ -64,7 +64,7 @@ def state_of(status: BookieStatus, *, is_lost: bool) -> str:
 
 
 def gauges(cluster: Survey) -> Iterator[Gauge]:
-    """Everything, each time anew."""
+    """Yield all gauges from current records."""
     lost = cluster.lost_members()
     statuses = cluster.probe()
     yield from _of_bookies(
@@ -82,7 +82,7 @@ def gauges(cluster: Survey) -> Iterator[Gauge]:
 
 
 def store_gauge(*, is_up: bool) -> Gauge:
-    """Whether there is a metadata store to be asked; all others are missing without it."""
+    """Return whether the metadata store answers; without an answer the other gauges are missing."""
     about = "1 if the metadata store answers; 0 if it does not, and then there is nothing else."
     return Gauge("bkspark_metadata_store_up", about, "", {"": int(is_up)})
 
@@ -123,7 +123,9 @@ def _status_number(state: str) -> int:
 
 
 def _of_last_runs(cluster: Survey) -> Iterator[Gauge]:
-    """Nothing of a verb that never ran: 0 would say that all is well."""
+    """Yield the last runs; a verb that never ran has no gauge, because 0 would look like
+    success.
+    """
     seen = {verb: cluster.upkeep.reports.get(verb) for verb in _RUNS}
     reports = {verb: found.value for verb, found in seen.items() if found is not None}
     for verb, report in reports.items():

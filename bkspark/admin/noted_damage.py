@@ -1,7 +1,7 @@
-"""Marks of damaged copies: scrubs make them, audits count what is marked as missing.
+"""Marks of damaged copies: scrubs make marks, audits count marked copies as missing.
 
-Who reads marks and finds none that is about a copy takes it as it is; so nothing is lost with a
-mark but time, and one that is out of date is about files that nobody needs any more.
+A reader of marks takes an unmarked copy as good. So a lost mark costs only time, and an outdated
+mark concerns only files no client needs any more.
 """
 
 import logging
@@ -19,17 +19,17 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 logger = logging.getLogger(__name__)
 
 Marks = Mapping[tuple[Member, int], Mark]
-"""By who has the copies, and ledger id."""
+"""By the member holding the copies, and ledger id."""
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What a scrub knows of the copies of one bookie.
+    """A scrub's findings about the copies of one bookie.
 
     Attributes:
-        found: marks of what is damaged, by ledger id.
-        partial: ids of ledgers of which only a sample was read: what was marked stays.
-        good: ids of ledgers of which nothing is to be marked any more.
+        found: marks of damage, by ledger id.
+        partial: ids of ledgers read by sample only; their old marks stay.
+        good: ids of ledgers whose marks are removed.
     """
 
     member: Member
@@ -41,8 +41,8 @@ class News:
 class NotedDamage:
     """The marks of a cluster.
 
-    A record that cannot be read has no marks for whoever only looks at them: nothing is lost by
-    that. Who brings marks up to date is refused.
+    For readers of marks an unreadable record has no marks, at no risk. Updates of an unreadable
+    record are refused.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -51,7 +51,7 @@ class NotedDamage:
         self._shown.step_over = cluster.upkeep.reports.step_over or _pass_over
 
     def marks(self, members: Iterable[Member]) -> Marks:
-        """All that are about ``members``."""
+        """Return all marks of ``members``."""
         found: dict[tuple[Member, int], Mark] = {}
         for member in members:
             seen = self._shown.get(member.bookie_id)
@@ -61,10 +61,10 @@ class NotedDamage:
         return found
 
     def note(self, news: News) -> int:
-        """Bring the marks of one bookie up to date; how many ledgers there was no room for.
+        """Update the marks of one bookie; return the number of ledgers without room.
 
         Raises:
-            CorruptDataError: its record cannot be read.
+            CorruptDataError: the bookie's record cannot be read.
         """
         name, left_out = news.member.bookie_id, 0
 
@@ -98,7 +98,7 @@ def _pass_over(key: str, error: BookKeeperError) -> None:
 
 
 def marks_of(marks: Marks, member: Member, ledgers: Iterable[LedgerMetadata]) -> dict[int, Mark]:
-    """Those that are about the copies of ``ledgers`` on ``member``, by ledger id."""
+    """Return the marks of ``ledgers`` on ``member``, by ledger id."""
     if not marks:
         return {}
     keys = ((member, ledger.ledger_id) for ledger in ledgers)

@@ -1,7 +1,8 @@
-"""Reading and copying no faster than an operator allows.
+"""Limit the rate of reads and copies as set by an operator.
 
-Rule. What is allowed is of each bookie: what goes on side by side reads from it and writes to it no
-more than that in all. So each disk is as free for others as was asked, and many are done sooner.
+Rule. The limit holds for each bookie: parallel work together reads from a bookie, and writes to a
+bookie, no more than the limit. So each disk keeps the intended free capacity, and work on many
+disks ends sooner.
 """
 
 from collections import Counter
@@ -11,15 +12,15 @@ from bkspark import environment
 from bkspark.cluster.fan_out import Heartbeat
 
 BEAT_SECONDS = 1.0
-"""Who waits shows a sign of life so often."""
+"""Time between heartbeats during a delay."""
 
 
 def shares(bytes_per_second: float | None, works: Sequence[Collection[str]]) -> list[float | None]:
-    """How fast each of ``works`` may go, all of them side by side.
+    """Return the rate of each of ``works`` when all run in parallel.
 
     Args:
-        bytes_per_second: of each bookie; None for as fast as it goes.
-        works: ids of the bookies that each may read from or write to, one at least.
+        bytes_per_second: limit of each bookie; None for unlimited.
+        works: ids of the bookies each work may read from or write to, at least one.
     """
     if bytes_per_second is None:
         return [None] * len(works)
@@ -28,11 +29,11 @@ def shares(bytes_per_second: float | None, works: Sequence[Collection[str]]) -> 
 
 
 class Pace:
-    """Holds up who has read or written more than may be so far.
+    """Delays work exceeding its rate.
 
     Args:
-        bytes_per_second: None for as fast as it goes.
-        beat: called each time, as a sign that work goes on.
+        bytes_per_second: None for unlimited.
+        beat: called at each step as a heartbeat.
     """
 
     def __init__(self, bytes_per_second: float | None, beat: Heartbeat) -> None:
@@ -42,7 +43,7 @@ class Pace:
         self.byte_count = 0
 
     def passed(self, byte_count: int) -> None:
-        """So many bytes more."""
+        """Count bytes, and sleep until they fit the rate."""
         self.byte_count += byte_count
         self._beat()
         if not self._bytes_per_second:

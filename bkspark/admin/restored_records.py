@@ -1,4 +1,4 @@
-"""What stands in the place of a record that was set aside."""
+"""Records replacing records set aside."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ from bkspark.storage.address import canonical
 from bkspark.storage.shown import shown_url
 
 UNSEEN_IDS = 2**32
-"""So many ids are left out behind the highest that is seen: none of a ledger is given again."""
+"""Ids skipped after the highest id seen, so no ledger id is used twice."""
 
 _SET_ASIDE = b"bkspark: this record was set aside\n"
 
@@ -51,23 +51,26 @@ IN_PLACE: dict[str, Callable[[str, str], bytes]] = {
     "lost": lambda name, nonce: recovery_format.encode_lost(LostBookie(name, ()), nonce),
     "recoveries": _stuck,
 }
-"""By kind, the record of the last part of a key that says least."""
+"""Makes the emptiest valid record, by kind of record; takes the last part of the key and a
+nonce.
+"""
 
 
 def restored_log(cluster: Cluster, name: str) -> LogRecord:
-    """A log that is deleted, of which no ledger is ever taken for garbage.
+    """Return a deleted log whose ledgers never count as garbage.
 
-    Its generation is above those that a log of that many ledgers has had: no cursor is in it.
+    The new generation is higher than any generation of a log with so many ledgers: no cursor has
+    it.
     """
     before_id = cluster.new_ledger_id()
     empty = LogRecord.tombstone(name, DEFAULT_QUORUM)
-    # A query may have rows in the log that its checkpoint counts as written.
+    # A query's rows may be in the log and counted as written by its checkpoint.
     known = replace(empty.committed, transactions={"#stream/": 1}, strays_below=before_id)
     return replace(empty, committed=known, generation=min(before_id, 2**30) + 2**20)
 
 
 def restored_counter(cluster: Cluster) -> int:
-    """An id that no ledger can have had yet."""
+    """Return an id no ledger can have had yet."""
     ids = list(map(layout.parse_ledger_key, cluster.store.list(layout.LEDGERS_PREFIX)))
     pages = map(layout.parse_ledger_key, cluster.store.list(layout.GONE_PREFIX))
     ids += [(page + 1) * layout.GONE_PAGE_LENGTH for page in pages]
@@ -75,10 +78,10 @@ def restored_counter(cluster: Cluster) -> int:
 
 
 def restored_bookie(cluster: Cluster, bookie_id: str, url: str) -> BookieRecord:
-    """The record of the bookie at ``url``, from its cookie; nothing new is placed there yet.
+    """Return the record of the bookie at ``url``, from its cookie; read-only at first.
 
     Raises:
-        InvalidRequestError: that is no place of this bookie.
+        InvalidRequestError: ``url`` is no place of the bookie.
     """
     if not url:
         raise InvalidRequestError(

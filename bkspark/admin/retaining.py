@@ -1,4 +1,4 @@
-"""``retain``: delete the oldest entries of a log as its settings say, or as the caller says now."""
+"""``retain``: delete the oldest entries of a log by its settings, or by the caller's limits."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ VERB = "retain"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is asked of a log.
+    """Arguments of a retention run.
 
     Attributes:
-        max_bytes, max_seconds: settings from now on, unless both are None.
-        is_forever: whether the log keeps everything from now on.
-        respects_cursors: whether entries stay that a cursor has yet to read.
+        max_bytes, max_seconds: new settings, unless both are None.
+        is_forever: whether the log keeps all entries from now on.
+        respects_cursors: whether entries stay until every cursor has read them.
     """
 
     log: str
@@ -33,7 +33,7 @@ class Wanted:
 
     @property
     def is_limited(self) -> bool:
-        """Whether new limits are set: then later rolls delete too."""
+        """Whether new limits are set; later rolls then delete too."""
         return self.max_bytes is not None or self.max_seconds is not None
 
     @property
@@ -42,11 +42,11 @@ class Wanted:
 
 
 def plan_of(cluster: Cluster, wanted: Wanted) -> TruncationPlan:
-    """What would go now, under the settings that are wanted; changes nothing.
+    """Return the deletions under the wanted settings; change nothing.
 
     Raises:
-        NoSuchLedgerError: there is no such log.
-        InvalidRequestError: a limit is no number, or below 0.
+        NoSuchLedgerError: no such log.
+        InvalidRequestError: a limit is no number, or negative.
     """
     limits = retention_of(wanted.max_bytes, wanted.max_seconds)
     return truncation.plan_retention(
@@ -64,15 +64,15 @@ def retain(
     dry_run: bool = False,
     consent: Callable[[TruncationPlan], None] = lambda _plan: None,
 ) -> Report:
-    """Change the settings of a log, if that is wanted, and delete what they do not keep.
+    """Change the settings of a log, if wanted, and delete entries outside the limits.
 
     Args:
-        consent: called with what would go, before anything is changed; it raises to refuse.
+        consent: receives the plan before any change, and raises to refuse.
 
     Raises:
-        NoSuchLedgerError: there is no such log.
-        InvalidRequestError: a limit is no number, or below 0.
-        MetadataVersionError: the log was overwritten, or deleted and made anew, meanwhile.
+        NoSuchLedgerError: no such log.
+        InvalidRequestError: a limit is no number, or negative.
+        MetadataVersionError: the log was overwritten, or deleted and recreated, meanwhile.
     """
     plan = plan_of(cluster, wanted)
     facts = {**facts_of(plan), "max_bytes": wanted.max_bytes, "max_seconds": wanted.max_seconds}
@@ -98,7 +98,7 @@ def retain(
 
 
 def facts_of(plan: TruncationPlan) -> dict[str, Any]:
-    """What a truncation takes away, in values that JSON has."""
+    """Return a truncation's plan in JSON values."""
     return {
         "log": plan.log_name,
         "entries": plan.entry_count,
@@ -112,7 +112,7 @@ def facts_of(plan: TruncationPlan) -> dict[str, Any]:
 
 
 def facts_of_done(log_name: str, done: Truncation) -> dict[str, Any]:
-    """What a truncation did, in values that JSON has."""
+    """Return a truncation's result in JSON values."""
     return {
         "log": log_name,
         "first_offset": done.first_offset,

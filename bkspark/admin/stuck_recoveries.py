@@ -1,8 +1,8 @@
-"""Ledgers that are IN_RECOVERY, and why the last recovery could not close them.
+"""Ledgers IN_RECOVERY, and why the last recovery could not close them.
 
-For people: what a recovery left behind may be out of date, and nothing depends on it. It is shown
-only while the ledger is in the very term it was written in, and without the bookies that were
-declared lost since.
+The information is for people: a recovery's note may be outdated, and nothing depends on the note.
+The note is shown only while the ledger is in the term of the note, and without bookies declared
+lost since.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,15 +27,15 @@ STUCK_SCHEMA = pa.schema(
         ("told", pa.timestamp("us", tz="UTC")),
     ]
 )
-"""Of the view of them; without a reason all behind the term is empty."""
+"""Schema of the view; without a note, all columns after ``term`` are empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedRecovery:
-    """A ledger that is IN_RECOVERY.
+    """A ledger IN_RECOVERY.
 
     Attributes:
-        stuck: why; None if its recovery goes on, or died before it could say.
+        stuck: the reason; None if the recovery still runs, or died before noting the reason.
     """
 
     ledger: LedgerMetadata
@@ -45,7 +45,7 @@ class UnfinishedRecovery:
 def unfinished_recoveries(
     cluster: Cluster, ledgers: Iterable[LedgerMetadata]
 ) -> Iterator[UnfinishedRecovery]:
-    """Those of ``ledgers`` that are IN_RECOVERY."""
+    """Yield the ledgers of ``ledgers`` IN_RECOVERY."""
     for ledger in ledgers:
         if ledger.state is LedgerState.IN_RECOVERY:
             seen = cluster.upkeep.recoveries.get(str(ledger.ledger_id))
@@ -55,7 +55,7 @@ def unfinished_recoveries(
 
 
 def _without_lost(cluster: Cluster, ledger: LedgerMetadata, stuck: StuckRecovery) -> StuckRecovery:
-    """What ``stuck`` says now that some of whom it waits for may have been declared lost."""
+    """Update ``stuck`` for bookies declared lost since."""
     members = {m.bookie_id: m for fragment in ledger.fragments for m in fragment.ensemble}
     waiting = [members[name] for name in stuck.waiting_for if name in members]
     all_lost = cluster.lost_members()

@@ -1,7 +1,7 @@
-"""A cluster as it is shown to people: a record that cannot be read hides no other.
+"""A cluster as shown to people: an unreadable record hides no other record.
 
-The rule: **nothing is decided by it.** Whoever writes, recovers or deletes must fail where a record
-gives no answer, because what is unknown is never absent; only who shows goes on, and names it.
+The rule: **no decision uses a survey.** Writers, recoveries and deletions must fail if a record
+gives no answer, because unknown is never absent. Only views continue, and name the record.
 """
 
 import logging
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 class Survey(Cluster):
-    """A ``Cluster`` whose unreadable records are as absent, and listed in ``unreadable``."""
+    """A ``Cluster`` treating unreadable records as absent, and listing them in ``unreadable``."""
 
     def __init__(self, metadata_uri: str) -> None:
         super().__init__(metadata_uri)
@@ -25,11 +25,11 @@ class Survey(Cluster):
             records.step_over = self._note
 
     def ledger_ids(self) -> list[int]:
-        """Ids of all ledgers, also of those that cannot be read."""
+        """Ids of all ledgers, including ledgers with unreadable records."""
         return self._ids(layout.LEDGERS_PREFIX)
 
     def read_all(self) -> list[LedgerMetadata]:
-        """Read each record once, so that ``unreadable`` names all that cannot be; the ledgers."""
+        """Read each record once to fill ``unreadable``; return the ledgers."""
         found = [self.ledgers.get(str(ledger_id)) for ledger_id in self.ledger_ids()]
         for ledger_id in self._ids(layout.RECOVERIES_PREFIX):
             self.upkeep.recoveries.get(str(ledger_id))

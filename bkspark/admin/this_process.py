@@ -1,4 +1,4 @@
-"""Which process this is, and whether another one is surely gone."""
+"""Identify this process, and find out whether another process is surely gone."""
 
 import os
 import socket
@@ -8,7 +8,7 @@ from bkspark.format.lease_record import Process
 
 PROC = Path("/proc")
 _DEAD = "ZX"
-"""States of processes that are over and were not asked for yet by who started them."""
+"""States of ended processes not yet reaped by their parent."""
 
 
 def this_process() -> Process:
@@ -17,21 +17,21 @@ def this_process() -> Process:
 
 
 def is_gone(process: Process) -> bool:
-    """Whether it is surely over: never of another system, or where that cannot be known."""
+    """Return whether a process surely has ended; False on other systems or if unknown."""
     if not process.machine or process.machine != _machine():
         return False
     try:
         os.kill(process.pid, 0)
     except ProcessLookupError:
         return True
-    except OSError:  # it is somebody else's
+    except OSError:  # the process belongs to another user
         pass
     now = _started(process.pid)
     return bool(process.started and now) and now != process.started
 
 
 def _machine() -> str:
-    """Of the running system: containers on one host have process ids of their own."""
+    """Identify the running system; containers on a host have process ids of their own."""
     try:
         boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {os.readlink(PROC / 'self/ns/pid')}"
@@ -40,9 +40,9 @@ def _machine() -> str:
 
 
 def _started(pid: int) -> str:
-    """When a process began, in the system's own ticks; "over" if it is; empty if unknown."""
+    """Return a process's start time in system ticks; "over" if ended, empty if unknown."""
     try:
-        # The name of the program, in brackets, may have anything in it.
+        # The program's name, in brackets, may contain any character.
         fields = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
         return "over" if fields[0] in _DEAD else fields[19]
     except (OSError, IndexError):

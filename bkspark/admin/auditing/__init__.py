@@ -1,1 +1,1 @@
-"""Audit: what metadata and journals say must be on each bookie, held against what is there."""
+"""Audit: compare the required content of each bookie, by metadata and journals, with its files."""

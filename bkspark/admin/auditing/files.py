@@ -1,4 +1,4 @@
-"""Entry logs: which of them records name for whom, and whether they are there."""
+"""Entry logs: the files named by records, and whether bookies have the files."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from bkspark.protocol.ledger.record import AddRecord
 
 
 def named_logs(ledger: LedgerMetadata, records: Iterable[AddRecord]) -> list[PlacedLog]:
-    """The entry logs that ``records`` name, of fragments whose entries are known."""
+    """Return the entry logs ``records`` name, of fragments with known entries."""
     ranges = [entries for _, entries in known_fragments(ledger)]
     known = [r for r in records if any(a <= r.first_entry_id <= b for a, b in ranges)]
     return list(placed_logs(ledger, known))
 
 
 def name_of(ledger: LedgerMetadata, placed: PlacedLog) -> str:
-    """What the file is called on a bookie."""
+    """Return the file's name on a bookie."""
     log = placed.entry_log
     return layout.entry_log(ledger.ledger_id, log.attempt_id, log.stripe)
 
@@ -33,13 +33,13 @@ def name_of(ledger: LedgerMetadata, placed: PlacedLog) -> str:
 def missing_file(
     root: BookieRoot, ledger: LedgerMetadata, placed: PlacedLog, mark: Mark | None = None
 ) -> MissingFile | None:
-    """What is wrong with an entry log on ``root``; None if it is there as long as it should be.
+    """Return the fault of an entry log on ``root``; None if present with the right length.
 
     Args:
-        mark: what a scrub found damaged there.
+        mark: damage found there by a scrub.
 
     Raises:
-        BookieUnavailableError: the bookie gives no sure answer.
+        BookieUnavailableError: the bookie gives no definite answer.
     """
     name, log = name_of(ledger, placed), placed.entry_log
     size = root.size(name)
@@ -63,13 +63,13 @@ def _missing(ledger: LedgerMetadata, placed: PlacedLog, reason: str) -> MissingF
 
 @dataclass(frozen=True, slots=True)
 class NameFiles:
-    """Read on one bookie which entry logs the records of some ledgers name; picklable."""
+    """Read on one bookie the entry logs named by some ledgers' records; picklable."""
 
     address: BookieAddress
     ledgers: tuple[LedgerMetadata, ...]
 
     def run(self, beat: Heartbeat = no_heartbeat) -> dict[int, list[PlacedLog]]:
-        """By ledger id, without those that it gives no sure answer about."""
+        """Return the files by ledger id, without ledgers lacking a definite answer."""
         named: dict[int, list[PlacedLog]] = {}
         try:
             with open_bookie(self.address).open_root() as root:
@@ -88,13 +88,13 @@ class NameFiles:
 
 @dataclass(frozen=True, slots=True)
 class LookForFiles:
-    """Look on one bookie for entry logs that it has no record of; picklable."""
+    """Check on one bookie entry logs its own records do not name; picklable."""
 
     address: BookieAddress
     wanted: tuple[tuple[LedgerMetadata, Sequence[PlacedLog]], ...]
 
     def run(self, beat: Heartbeat = no_heartbeat) -> dict[int, tuple[MissingFile, ...]]:
-        """What is missing by ledger id, without those that it gives no sure answer about."""
+        """Return the missing files by ledger id, without ledgers lacking a definite answer."""
         missing: dict[int, tuple[MissingFile, ...]] = {}
         try:
             with open_bookie(self.address).open_root() as root:

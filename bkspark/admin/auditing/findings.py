@@ -1,4 +1,4 @@
-"""What an audit has found so far, and the report of it."""
+"""The findings of an audit, and the report about them."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -12,7 +12,7 @@ from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 
 SAMPLES_MAX = 100
-"""So many ids are kept of what is only counted."""
+"""Ids kept of findings that are only counted."""
 
 VERB = "audit"
 
@@ -22,7 +22,7 @@ COUNTERS = {
     Copies.BELOW_WRITE_QUORUM: "NUM_LEDGERS_HAVING_LESS_THAN_WQ_REPLICAS_OF_AN_ENTRY",
     Copies.UNKNOWN: "NUM_LEDGERS_NOT_KNOWN_TO_HAVE_ALL_REPLICAS",
 }
-"""BookKeeper's names, but for the last: it takes a bookie that is silent for one that is lost."""
+"""BookKeeper's names, except the last: BookKeeper takes a silent bookie for a lost bookie."""
 
 UNDER_REPLICATED = "NUM_UNDER_REPLICATED_LEDGERS"
 NOT_ADHERING = "NUM_LEDGERS_NOT_ADHERING_TO_PLACEMENT_POLICY"
@@ -39,7 +39,7 @@ CHANGING = "NUM_LEDGERS_THAT_KEPT_CHANGING"
 
 
 class OrphanKind:
-    """Why a bookie has something that no ledger accounts for."""
+    """Why a bookie has files no ledger accounts for."""
 
     NO_RECORD = "no metadata record: it is being made now, or its creation was killed"
     DELETED = "the ledger is deleted"
@@ -49,7 +49,7 @@ class OrphanKind:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A ledger that is not closed and does not get on, and why."""
+    """An unclosed ledger without progress, and the reason."""
 
     ledger_id: int
     state: str
@@ -60,10 +60,10 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """A ledger that was made on fewer bookies than wanted, and has fewer copies.
+    """A ledger created on too few bookies, with too few copies.
 
     Attributes:
-        copies, wanted: of each entry.
+        copies, wanted: number of copies of each entry.
     """
 
     ledger_id: int
@@ -79,7 +79,7 @@ class Short:
 
     @property
     def reason(self) -> str:
-        """In one line, with what becomes of it."""
+        """One line, including the remedy."""
         said = f"it was made while too few bookies could be used: {self.copies} copies of each "
         said += f"entry, and {self.wanted} are wanted; `bkspark repair` makes the others"
         return said if self.is_closed else f"{said} when it is closed"
@@ -87,7 +87,7 @@ class Short:
 
 @dataclass(slots=True)
 class Orphans:
-    """How many folders of ledgers are of one kind, and the first ledger ids."""
+    """Number of ledger folders of one kind, and the first ledger ids."""
 
     count: int = 0
     ledger_ids: list[int] = field(default_factory=list)
@@ -95,16 +95,16 @@ class Orphans:
 
 @dataclass(slots=True)
 class Findings:
-    """Grows with what is wrong, not with what was looked at.
+    """Findings so far; their size grows with the faults, not with the ledgers examined.
 
     Attributes:
-        short: ledgers that were made with fewer copies than wanted.
-        orphans: folders of ledgers that are nobody's, by bookie and kind.
-        strays: how many entry logs that no record names, by bookie.
-        misplaced: ledgers whose placement is not kept, and why.
-        problems: (ledger id, bookie id, what is damaged or strange among its journals).
-        changing: ledgers that changed under each look.
-        recordless: by log, ledgers on its list that have no metadata record.
+        short: ledgers created with too few copies.
+        orphans: ledger folders without an owner, by bookie and kind.
+        strays: number of unnamed entry logs, by bookie.
+        misplaced: ledgers violating their placement rule, with reasons.
+        problems: (ledger id, bookie id, fault in the journals).
+        changing: ledgers changed during each attempt.
+        recordless: listed ledgers without a metadata record, by log.
     """
 
     checked: int = 0
@@ -127,11 +127,11 @@ class Findings:
             found.ledger_ids.append(ledger_id)
 
     def report(self, plan: AuditPlan, lost: Collection[str] = ()) -> Report:
-        """What was found.
+        """Return the report of the findings.
 
         Args:
-            lost: ids of bookies that were declared lost: that they are silent needs no telling, and
-                what they lack is told of each ledger.
+            lost: ids of bookies declared lost. Their silence is not reported; their missing copies
+                are reported by ledger.
         """
         return Report(
             VERB,
@@ -176,7 +176,7 @@ class Findings:
             yield Left(f"metadata record {key}", reason)
 
     def _worst(self) -> dict[int, Copies]:
-        """The worst that is found of each ledger."""
+        """Return the worst finding of each ledger."""
         found: dict[int, Copies] = {}
         for gap in self.gaps:
             known = found.get(gap.ledger_id, gap.copies)

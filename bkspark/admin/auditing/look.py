@@ -1,4 +1,4 @@
-"""Looking at one bookie, beside it: the instructions of an audit."""
+"""The instructions of an audit, run near one bookie."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,12 +21,12 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a bookie shows of the ledgers that it was asked about.
+    """One bookie's answers about the requested ledgers.
 
     Attributes:
-        holdings: of ledgers that are not as they should be; all others are.
+        holdings: faulty ledgers; all other ledgers are complete.
         inline: ids of ledgers whose records there hold their rows.
-        others: ledgers that it has something of and was not asked about.
+        others: ids of ledgers with files there but not requested.
     """
 
     holdings: Mapping[int, Holding]
@@ -36,19 +36,19 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class NotLooked:
-    """A bookie could not be looked at, and why: nothing is known of what it has."""
+    """The bookie could not be examined; its content is unknown."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Hold what a bookie has of some ledgers against what it should have; picklable.
+    """Compare a bookie's content of some ledgers with the expected content; picklable.
 
     Attributes:
-        shards: of ledger ids, in which is looked for what nobody asked about.
-        ledgers: those that name the bookie, without what is no business of it (``slim``).
-        marks: what scrubs found damaged there, by ledger id.
+        shards: shards of ledger ids to list for files of other ledgers.
+        ledgers: ledgers naming the bookie, without unneeded fields (``slim``).
+        marks: damage found there by scrubs, by ledger id.
     """
 
     address: BookieAddress
@@ -93,7 +93,7 @@ class Look:
 
 
 def slim(ledger: LedgerMetadata) -> LedgerMetadata:
-    """``ledger`` without what an audit does not look at: less to send."""
+    """Return ``ledger`` without the fields an audit does not need, to send less."""
     settings = replace(ledger.settings, schema=b"", custom_metadata={})
     return replace(ledger, settings=settings, transactions={}, laid_down=None)
 
@@ -105,7 +105,7 @@ def holding_of(
     beat: Heartbeat,
     mark: Mark | None = None,
 ) -> Holding:
-    """What ``member`` lacks of ``ledger``; what is marked there does not count."""
+    """Return the missing content of ``ledger`` on ``member``; marked content counts as missing."""
     ledger_id = ledger.ledger_id
     roles = list(roles_of(ledger, member))
     is_unmarked = False
@@ -139,7 +139,7 @@ def holding_of(
 
 
 def lacking(role: Role, shown: JournalsShown, ledger: LedgerMetadata) -> Iterator[Range]:
-    """Entries of ``role`` whose records it does not show."""
+    """Yield entries of ``role`` without shown records."""
     for entries in difference(role.entries, shown.held_at(role.index, ledger.quorum)):
         part = own_part(entries, role.index, ledger.quorum) if shown.is_inline else entries
         if part is not None:
@@ -153,7 +153,7 @@ def _files(
     shown: JournalsShown,
     mark: Mark | None,
 ) -> tuple[tuple[MissingFile, ...], int]:
-    """Entry logs that are not as the records say, and how many no record names."""
+    """Return faulty entry logs, and the number of unnamed files."""
     placed = [log for log in named_logs(ledger, shown.records.values()) if member in log.window]
     missing = filter(None, (missing_file(root, ledger, log, mark) for log in placed))
     folder = layout.entries_folder(ledger.ledger_id)

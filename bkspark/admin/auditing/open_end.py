@@ -1,9 +1,9 @@
-"""Whether members of an open ledger's last fragment lack entries that are acknowledged.
+"""Find acknowledged entries missing on members of an open ledger's last fragment.
 
-Such a ledger has no end yet, and its members get entries at different times. So a member lacks
-something only if its journal does not grow for ``STAYS_SECONDS``, though others had shown before
-that entries behind its end are acknowledged. A bookie that is only slow stores a record in that
-time, or its writer gives it up.
+Such a ledger has no end yet, and its members receive entries at different times. So a member counts
+as lacking entries only under two conditions: its journal does not grow for ``STAYS_SECONDS``, and
+other members had shown before that later entries are acknowledged. A slow bookie stores a record
+within that time, or its writer replaces the bookie.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState, Member
 
 STAYS_SECONDS = STORE_SECONDS + 5.0
-"""Longer than a writer waits for a bookie that does not get on."""
+"""Longer than a writer waits for a bookie without progress."""
 
 PAUSE_SECONDS = 1.0
 
@@ -37,11 +37,11 @@ REASON = (
 
 @dataclass(frozen=True, slots=True)
 class OpenEnd:
-    """How far the writer's journal on one member goes.
+    """The end of the writer's journal on one member.
 
     Attributes:
-        last: the last entry that it commits or confirms.
-        confirmed: the last entry that it says is acknowledged.
+        last: the last entry committed or confirmed by the journal.
+        confirmed: the last entry the journal shows as acknowledged.
     """
 
     last: int = INVALID_ENTRY_ID
@@ -49,18 +49,18 @@ class OpenEnd:
 
 
 OpenEnds = Mapping[tuple[Member, int], OpenEnd]
-"""By member and ledger id, without members that gave no sure answer."""
+"""By member and ledger id, without members lacking a definite answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class LookAtEnds:
-    """Look how far the journals of some open ledgers go on one bookie; picklable."""
+    """Read the ends of some open ledgers' journals on one bookie; picklable."""
 
     address: BookieAddress
     ledgers: tuple[LedgerMetadata, ...]
 
     def run(self, beat: Heartbeat = no_heartbeat) -> dict[int, OpenEnd]:
-        """By ledger id."""
+        """Return the ends by ledger id."""
         found: dict[int, OpenEnd] = {}
         try:
             with open_bookie(self.address).open_root() as root:
@@ -75,7 +75,7 @@ class LookAtEnds:
 
 
 def end_of(root: BookieRoot, member: Member, ledger: LedgerMetadata) -> OpenEnd | None:
-    """None if there is no journal, which means a loss and is told as one."""
+    """Return the journal's end; None without a journal, a loss reported elsewhere."""
     digester = for_showing(ledger.settings.digest)
     name = layout.journal(ledger.ledger_id, ledger.term, ledger.token)
     source = JournalName(ledger.ledger_id, member, name, digester)
@@ -91,7 +91,7 @@ def end_of(root: BookieRoot, member: Member, ledger: LedgerMetadata) -> OpenEnd 
 def ends_of(
     ledgers: Iterable[LedgerMetadata], addresses: Mapping[Member, BookieAddress], run: Runner
 ) -> OpenEnds:
-    """What the members of the last fragments show now."""
+    """Return the current ends on members of the last fragments."""
     of_member: dict[Member, list[LedgerMetadata]] = {}
     for ledger in ledgers:
         for member in ledger.last_fragment.ensemble:
@@ -108,7 +108,7 @@ def ends_of(
 def lacking_at_ends(
     ledgers: Iterable[LedgerMetadata], look: Callable[[Iterable[LedgerMetadata]], OpenEnds]
 ) -> dict[int, list[Gap]]:
-    """By ledger id, what members of open last fragments lack for certain."""
+    """Return the entries surely missing on members of open last fragments, by ledger id."""
     open_ = [one for one in ledgers if one.state is LedgerState.OPEN and one.token]
     before = look(open_) if open_ else {}
     doubtful = [one for one in open_ if any(_lacking(one, before, before))]

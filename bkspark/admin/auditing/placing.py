@@ -1,4 +1,4 @@
-"""Whether ensembles are spread over failure domains as placement wants it."""
+"""Check the spread of ensembles over failure domains."""
 
 from collections.abc import Mapping
 
@@ -6,13 +6,13 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 
 
 def misplaced(ledger: LedgerMetadata, domains: Mapping[Member, str]) -> str:
-    """Why the placement of ``ledger`` is not kept, in one line; empty if it is.
+    """Return how ``ledger`` violates placement, in one line; empty if placed well.
 
-    A domain gets its second member only when each has its first (placement, rule 1). Nothing is
-    said of ensembles with members whose domain is not known any more.
+    A domain gets a second member only after each domain has its first (placement, rule 1).
+    Ensembles including members of unknown domain are not judged.
 
     Args:
-        domains: of the bookies that are registered.
+        domains: failure domains of the registered bookies.
     """
     available = len(set(domains.values()))
     for fragment in ledger.fragments:

@@ -1,4 +1,4 @@
-"""What an audit is going to look at."""
+"""The plan of an audit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,15 +7,15 @@ from bkspark.admin.maintenance import Facts
 
 SHARDS = 256
 LEDGERS_AT_ONCE = 2000
-"""So many ledgers' answers are held at once, and no more."""
+"""Maximum number of ledgers whose answers are in memory together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Ledgers that are looked at together, on all bookies at once.
+    """Ledgers examined together, on all bookies in parallel.
 
     Attributes:
-        shards: in which is looked for what no ledger accounts for.
+        shards: shards to list for files no ledger accounts for.
     """
 
     ledger_ids: tuple[int, ...]
@@ -27,7 +27,7 @@ class AuditPlan:
     """The steps of an audit.
 
     Attributes:
-        is_of_all: whether it looks at all ledgers, and for what is on bookies besides.
+        is_of_all: whether the audit covers all ledgers and surplus files on bookies.
     """
 
     bookie_ids: tuple[str, ...]
@@ -49,7 +49,7 @@ class AuditPlan:
 
 
 def plan_of_all(ledger_ids: Sequence[int], bookie_ids: Sequence[str]) -> AuditPlan:
-    """Whole shards at a time, so that each folder of a bookie is listed once."""
+    """Plan whole shards per step, so each folder of a bookie is listed once."""
     shards: list[list[int]] = [[] for _ in range(SHARDS)]
     for ledger_id in ledger_ids:
         shards[ledger_id % SHARDS].append(ledger_id)
@@ -66,7 +66,7 @@ def plan_of_all(ledger_ids: Sequence[int], bookie_ids: Sequence[str]) -> AuditPl
 
 
 def plan_of_some(ledger_ids: Sequence[int], bookie_ids: Sequence[str]) -> AuditPlan:
-    """Only these ledgers."""
+    """Plan the given ledgers only."""
     begins = range(0, len(ledger_ids), LEDGERS_AT_ONCE)
     steps = tuple(Step(tuple(ledger_ids[b : b + LEDGERS_AT_ONCE])) for b in begins)
     return AuditPlan(tuple(bookie_ids), steps, is_of_all=False)

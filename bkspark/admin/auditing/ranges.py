@@ -1,7 +1,7 @@
-"""Sets of entries, as ranges: what should be there, what is, and the difference.
+"""Sets of entries as ranges: required entries, present entries, and the difference.
 
-A range is (first, last), both in it. With fewer places in a write set than in the ensemble, a
-member holds only every so many entries; then a range means those of its entries that are its own.
+A range is (first, last), both inclusive. If the write set is smaller than the ensemble, a member
+holds only some entries of a range; the range then means the member's own entries.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ Range = tuple[int, int]
 
 
 def difference(wanted: Range, held: Iterable[Range]) -> list[Range]:
-    """What of ``wanted`` is in none of ``held``, ascending."""
+    """Return the parts of ``wanted`` in none of ``held``, ascending."""
     missing: list[Range] = []
     first, last = wanted
     for begin, end in sorted(held):
@@ -27,7 +27,7 @@ def difference(wanted: Range, held: Iterable[Range]) -> list[Range]:
 
 
 def own_part(entries: Range, index: int, quorum: Quorum) -> Range | None:
-    """``entries`` from the first to the last that belong on ensemble index ``index``, if any do."""
+    """Return ``entries`` cut to the first and last entry of ensemble index ``index``, if any."""
     first, last = entries
     size = quorum.ensemble_size
     front = next(
@@ -40,13 +40,13 @@ def own_part(entries: Range, index: int, quorum: Quorum) -> Range | None:
 
 
 def has_entry_of(entries: Range, stripe: int, quorum: Quorum) -> bool:
-    """Whether one of ``entries`` is of this stripe."""
+    """Return whether any of ``entries`` belongs to the stripe."""
     first, last = entries
     return (stripe - first) % quorum.stripe_count <= last - first
 
 
 def cut(ranges: Iterable[Range]) -> Iterator[Range]:
-    """The ranges cut where one of them begins or ends, each piece once, ascending."""
+    """Yield the ranges cut at every begin and end, each piece once, ascending."""
     known = set(ranges)
     begins = sorted({b for begin, end in known for b in (begin, end + 1)})
     for begin, following in zip(begins, begins[1:]):
@@ -55,7 +55,7 @@ def cut(ranges: Iterable[Range]) -> Iterator[Range]:
 
 
 def is_within(piece: Range, ranges: Iterable[Range]) -> bool:
-    """Whether one of ``ranges`` holds all of ``piece``."""
+    """Return whether a single range of ``ranges`` holds all of ``piece``."""
     return any(first <= piece[0] and piece[1] <= last for first, last in ranges)
 
 

@@ -1,4 +1,4 @@
-"""``audit``: plan, carry out, report; of the whole cluster also note when it was."""
+"""``audit``: plan, carry out, report; after an audit of the whole cluster, note the time."""
 
 import logging
 from collections.abc import Collection, Sequence
@@ -20,7 +20,9 @@ from bkspark.ledger.recovery.running import Runner, in_threads
 logger = logging.getLogger(__name__)
 
 SHOWN_TELL_SECONDS = 1.0
-"""Who only shows waits for a silent bookie for twelve of them, not a minute: it is unknown then."""
+"""A view waits twelve times as long for a silent bookie, not a minute; its content is unknown
+then.
+"""
 
 
 def audit(
@@ -33,17 +35,17 @@ def audit(
     tell: Tell | None = None,
     progress: Progress = lambda _done, _total: None,
 ) -> Report:
-    """Which copies are missing, and which ledgers wait for recovery and for what.
+    """Find missing copies, and ledgers waiting for recovery with the reasons.
 
     Args:
-        logs, ledgers: looks at these only; if none is named, at all, and for what is on bookies
-            besides.
-        dry_run: only plans.
-        run: how instructions are carried out; None for threads of this process.
+        logs, ledgers: names and ids to examine; if both are empty, all ledgers and surplus files on
+            bookies.
+        dry_run: plan only.
+        run: runner of the instructions; None for threads of this process.
 
     Raises:
-        NoSuchLedgerError: there is no such log or ledger.
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        NoSuchLedgerError: no such log or ledger.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
     began_ms = environment.now_ms()
     plan = plan_audit(cluster, logs, ledgers)
@@ -68,7 +70,7 @@ def audit(
 def plan_audit(
     cluster: Cluster, logs: Collection[str] = (), ledgers: Collection[int] = ()
 ) -> AuditPlan:
-    """What an audit of these, or of all, would look at; raises what ``audit`` raises."""
+    """Plan an audit of some or all ledgers; raise the errors of ``audit``."""
     bookie_ids = sorted(cluster.bookies())
     if not logs and not ledgers:
         return plan_of_all(cluster.ledger_ids(), bookie_ids)
@@ -79,7 +81,7 @@ def plan_audit(
 
 
 def gaps_of(cluster: Cluster, ledger_ids: Sequence[int]) -> list[Gap]:
-    """What an audit of these ledgers finds missing now, for those who only show it."""
+    """Return the missing copies of some ledgers, for views."""
     plan = plan_of_some(ledger_ids, sorted(cluster.bookies()))
     run = partial(in_threads, tell_seconds=SHOWN_TELL_SECONDS)
     work = Audit(cluster, plan, run, dropped_ledgers(cluster))
@@ -88,7 +90,7 @@ def gaps_of(cluster: Cluster, ledger_ids: Sequence[int]) -> list[Gap]:
 
 
 def dropped_ledgers(cluster: Cluster) -> set[int]:
-    """Ids of all that logs have let go of: nothing need be left of them."""
+    """Return the ids of all ledgers dropped by logs: no copy of them is required."""
     seen = (cluster.logs.get(name) for name in cluster.log_names())
     return {
         ledger_id for log in seen if log is not None for ledger_id in log.value.every_dropped_id()

@@ -1,4 +1,4 @@
-"""What an audit has counted, in words for people; the names of counters are for machines."""
+"""An audit's counts in words for people; the names of counters are for machines."""
 
 from collections.abc import Mapping
 
@@ -23,14 +23,14 @@ _WORDS = {
     findings.ORPHANED: "folder(s) on bookies of no ledger",
     findings.STRAYS: "entry log(s) that no record names",
 }
-"""The worst first."""
+"""Worst first."""
 
 LOSSES = (findings.UNDER_REPLICATED, findings.RECORDLESS, findings.UNREADABLE)
-"""Counters of what is missing for certain."""
+"""Counters of content surely missing."""
 
 
 def in_words(counters: Mapping[str, int]) -> str:
-    """All that was found, in one line; empty if all is well."""
+    """Return all findings in one line; empty if all is well."""
     return ", ".join(
         f"{counters[name]:,} {words.replace('(s)', '' if counters[name] == 1 else 's')}"
         for name, words in _WORDS.items()

@@ -1,4 +1,4 @@
-"""What is moved from which bookie to which, and how used they are."""
+"""The moves of places between bookies, and the load of the bookies."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ BY_BYTES = "bytes of ledgers"
 
 @dataclass(frozen=True, slots=True)
 class BalancePlan:
-    """The moves, and what they are made from.
+    """The moves and their basis.
 
     Attributes:
-        measure: what is the same on all bookies when all is even.
-        place_bytes: what the place of each move weighs.
-        left_alone: bookies that neither give nor take, and why.
-        locked: ids of ledgers whose password was not given: they stay where they are.
+        measure: the quantity equal on all bookies in perfect balance.
+        place_bytes: weight of each moved place.
+        left_alone: bookies neither giving nor taking places, with reasons.
+        locked: ids of ledgers not moved for lack of their password.
     """
 
     threshold: float
@@ -38,7 +38,7 @@ class BalancePlan:
 
     @property
     def after(self) -> Mapping[Member, float]:
-        """Bytes on each bookie when all is moved."""
+        """Bytes on each bookie after all moves."""
         used = {load.member: load.used for load in self.loads}
         for move, size in zip(self.moves, self.place_bytes, strict=True):
             used[move.place.member] -= size

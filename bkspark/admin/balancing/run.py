@@ -1,9 +1,8 @@
-"""``rebalance``: places move from bookies that have more than others to those that have less.
+"""``rebalance``: move places from bookies with more data to bookies with less.
 
-The plan is made once, of records and of what bookies say that they have; who runs it again plans
-anew. What moves, and when it counts, is what a repair does (``admin.repairing``). Where something
-has changed meanwhile a place stays where it is: what a move does for the cluster is not worth a
-second thought.
+The plan is made once, from records and bookies' answers; a repeated run plans anew. A move is done
+and counts as in a repair (``admin.repairing``). If a record has changed meanwhile, the place stays:
+a balance is not worth a second attempt.
 """
 
 import logging
@@ -34,11 +33,11 @@ VERB = "rebalance"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a rebalance is asked for.
+    """Arguments of a rebalance.
 
     Attributes:
-        threshold: how far a bookie may be from the mean, as a fraction of it.
-        bytes_per_second: no more is copied; None for as much as can be.
+        threshold: allowed distance of a bookie from the mean, as a fraction of the mean.
+        bytes_per_second: limit of the copy rate; None for unlimited.
     """
 
     threshold: float = THRESHOLD
@@ -58,7 +57,7 @@ def rebalance(
     """Move places until no bookie is farther from the mean than the threshold.
 
     Raises:
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
     runner = telling(run, tell)
     records = read_records(cluster)
@@ -89,7 +88,7 @@ def rebalance(
 
 
 def plan_of(cluster: Cluster, records: Records, wanted: Wanted, run: Runner) -> BalancePlan:
-    """What would be moved now; changes nothing."""
+    """Plan the moves; change nothing."""
     statuses = cluster.probe()
     lost = cluster.lost_members()
     alone = {s.record.bookie_id: s.problem for s in statuses if s.problem}
@@ -121,7 +120,7 @@ def _is_settled(ledger: LedgerMetadata, records: Records) -> bool:
 def _loads(
     statuses: Iterable[BookieStatus], ledgers: Iterable[LedgerMetadata], weights: Weights
 ) -> list[Load]:
-    """How used bookies are, by their disks if all are known."""
+    """Return the load of bookies, relative to disk size if all disk sizes are known."""
     used: defaultdict[Member, float] = defaultdict(float)
     for ledger in ledgers:
         for fragment, _ in known_fragments(ledger):
@@ -144,7 +143,10 @@ def _loads(
 def _movable(
     ledgers: Iterable[LedgerMetadata], weights: Weights, damaged: Marks
 ) -> Iterator[Movable]:
-    """Who has something damaged of a ledger gets no place of it: nothing is written over."""
+    """Yield the movable places; a bookie with damage in a ledger gets no place of the ledger.
+
+    Nothing is ever overwritten, so damaged files would stay in the way.
+    """
     marked: defaultdict[int, set[Member]] = defaultdict(set)
     for member, ledger_id in damaged:
         marked[ledger_id].add(member)

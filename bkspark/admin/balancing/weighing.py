@@ -1,9 +1,9 @@
-"""How much bookies have of ledgers: what they say, made to what each place weighs.
+"""Measure ledgers on bookies, and derive the weight of each place.
 
-A bookie tells how many bytes it has of a ledger, not of which place; and it may have more than it
-should, what a place left behind that is gone, or less, what it lost. So an entry of a ledger weighs
-what the middle one of its bookies says, and a place as much as its entries. Twice the same facts
-give twice the same weights, also in the middle of a move.
+A bookie reports its bytes of a ledger, not of a place. A bookie may have more bytes than its places
+need (left by a removed place), or fewer (after a loss). So the weight of an entry is the median
+over the ledger's bookies, and the weight of a place is the weight of its entries. The same facts
+give the same weights, also during a move.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,16 +16,16 @@ from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 
 LEDGERS_AT_ONCE = 2000
-"""So many are asked about in one instruction."""
+"""Ledgers measured by one instruction."""
 
 Weights = Mapping[tuple[int, int], float]
-"""What a place weighs, in bytes, by ledger id and first entry of the fragment."""
+"""Weight of a place in bytes, by ledger id and first entry id of the fragment."""
 
 
 def weigh(
     ledgers: Sequence[LedgerMetadata], addresses: Collection[BookieAddress], run: Runner
 ) -> Weights:
-    """What each place of closed ledgers weighs, as the bookies that answer report."""
+    """Return the weight of each place of closed ledgers, by the answering bookies."""
     found: dict[tuple[int, int], float] = {}
     for begin in range(0, len(ledgers), LEDGERS_AT_ONCE):
         some = ledgers[begin : begin + LEDGERS_AT_ONCE]
@@ -49,7 +49,7 @@ def _naming(ledgers: Sequence[LedgerMetadata], member: Member) -> Iterator[int]:
 def _places(
     ledger: LedgerMetadata, said: Mapping[tuple[int, Member], int]
 ) -> Iterator[tuple[tuple[int, int], float]]:
-    """Of each fragment that has entries, what a place of it weighs."""
+    """Yield the weight of a place, for each fragment with entries."""
     own: dict[Member, int] = {}
     for fragment, (first, last) in known_fragments(ledger):
         for member in fragment.ensemble:

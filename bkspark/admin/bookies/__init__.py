@@ -1,7 +1,7 @@
-"""The life of a bookie after it was added: closed to new ledgers, moved, begun anew, removed.
+"""Operations on an existing bookie: close to new ledgers, move, initialise anew, remove.
 
-Each call is a verb of ``bkspark bookie``. With ``dry_run`` it says what it would do, looks at all
-that it would look at otherwise, refuses what it would refuse, and changes nothing.
+Each call is a verb of ``bkspark bookie``. With ``dry_run`` the call makes the same checks and
+refusals, returns its plan, and changes nothing.
 """
 
 from bkspark.admin.bookies import moving, reinitialising, removing

@@ -1,9 +1,9 @@
-"""Keeping new ledgers off a bookie: by an operator's word, or by how full its disk is.
+"""Keep new ledgers off a bookie: by an operator's command, or by the fill level of its disk.
 
-Either is a matter of placement: nobody chooses such a bookie for a new ledger or in place of
-another. What it has is read. Whoever has it in his ensemble already goes on with it, and recoveries
-fence it and give it copies, as a member of what they close. A recovery takes one that is full where
-there is no other; one that is read-only by an operator's word it does not.
+Both concern placement only: no client chooses such a bookie for a new ledger or as a replacement.
+Its data stays readable. Writers with the bookie in their ensemble continue to use it, and
+recoveries fence the bookie and write copies there as a member of a ledger being closed. A recovery
+uses a full bookie if no other bookie is free, but never a read-only bookie.
 """
 
 from collections.abc import Callable
@@ -21,10 +21,13 @@ from bkspark.protocol.bookies.fullness import Marks
 def set_read_only(
     cluster: Cluster, bookie_id: str, *, off: bool = False, dry_run: bool = False
 ) -> Report:
-    """Keep new ledgers off a bookie, or no more if ``off``; again changes nothing.
+    """Keep new ledgers off a bookie, or admit them again; a repeated call changes nothing.
+
+    Args:
+        off: admit new ledgers again.
 
     Raises:
-        InvalidRequestError: there is no such bookie.
+        InvalidRequestError: no such bookie.
     """
     before = cluster.bookie(bookie_id).value
     plan = () if before.is_read_only is not off else (_told(bookie_id, off=off),)
@@ -41,14 +44,14 @@ def set_marks(
     low: float | None = None,
     dry_run: bool = False,
 ) -> Report:
-    """Set how full a bookie's disk may get before nothing new is placed on it.
+    """Set the fill levels of a bookie's disk that stop and resume new placements.
 
     Args:
-        high, low: fractions of the disk that are used; None leaves one as it is. Above ``high``
-            nothing new is placed there until less than ``low`` is used. 1 is never passed.
+        high, low: used fractions of the disk; None keeps the old value. Above ``high`` nothing new
+            is placed on the bookie until less than ``low`` is used. 1 is never exceeded.
 
     Raises:
-        InvalidRequestError: there is no such bookie, or not 0 < low <= high <= 1.
+        InvalidRequestError: no such bookie, or not 0 < low <= high <= 1.
     """
     before = cluster.bookie(bookie_id).value
     marks = _marks(before.marks, high, low)
@@ -76,7 +79,7 @@ def _permille(what: str, fraction: float) -> int:
 
 
 def _closed(record: BookieRecord, *, off: bool) -> BookieRecord:
-    """Who opens one again that was to be removed takes that back too; a removal notices."""
+    """Return the new record; reopening also cancels a removal, and the removal notices."""
     return replace(record, is_read_only=not off, is_leaving=record.is_leaving and not off)
 
 

@@ -1,4 +1,4 @@
-"""What lies where a bookie is, or is to be; every question has its time."""
+"""Examine the place of a bookie; every question has a time limit."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,28 +16,28 @@ T = TypeVar("T")
 
 
 def ask(address: BookieAddress, question: Callable[[], T]) -> T:
-    """The answer of what is at ``address``, also if it hung lately.
+    """Ask the storage at ``address``, even if it hung recently.
 
     Raises:
-        BookieUnavailableError: there is none in time. And whatever the question raises.
+        BookieUnavailableError: no answer in time. Errors of the question are raised too.
     """
     return BookieClient(address, is_patient=True).ask(question, bookie_client.ANSWER_SECONDS)
 
 
 def cookie_at(address: BookieAddress) -> bytes | None:
-    """The cookie there, whosever it is; None if there surely is none.
+    """Return any cookie at the place; None if there surely is no cookie.
 
     Raises:
-        BookieUnavailableError: it cannot be told.
+        BookieUnavailableError: no definite answer.
     """
     return ask(address, storage(address.url).read_cookie)
 
 
 def own_cookie(address: BookieAddress) -> bytes:
-    """The cookie there, which is the one that ``address`` names.
+    """Return the cookie at the place, checked against ``address``.
 
     Raises:
-        BookieUnavailableError: it is another one, or none, or it cannot be told.
+        BookieUnavailableError: another cookie, no cookie, or no definite answer.
     """
 
     def read() -> bytes:
@@ -48,12 +48,12 @@ def own_cookie(address: BookieAddress) -> bytes:
 
 
 def are_one(one: BookieAddress, other: BookieAddress) -> bool:
-    """Whether two places that show one cookie are the same storage, by two names.
+    """Return whether two places showing the same cookie are the same storage.
 
-    What is made at either shows at the other then. Nothing is left there.
+    A file created at one place shows at the other in this case. The file is removed again.
 
     Raises:
-        BookieUnavailableError: it cannot be told.
+        BookieUnavailableError: no definite answer.
     """
     try:
         return _shows(one, other)
@@ -62,7 +62,7 @@ def are_one(one: BookieAddress, other: BookieAddress) -> bool:
 
 
 def _shows(there: BookieAddress, made: BookieAddress) -> bool:
-    """Whether what is made at one place is ``there``."""
+    """Return whether a file created at ``made`` shows at ``there``."""
     name = f"probe-{environment.token()}"
 
     def look() -> bool:

@@ -1,4 +1,4 @@
-"""What a call about one bookie says of itself: a report like that of all verbs."""
+"""Make the report of a call about one bookie."""
 
 from collections.abc import Sequence
 
@@ -14,11 +14,11 @@ def report_of(
     is_done: bool = False,
     left: Sequence[Left] = (),
 ) -> Report:
-    """The report of what was to be done with a bookie.
+    """Return the report of the steps for a bookie.
 
     Args:
-        steps: in order; empty if nothing is to be done.
-        is_done: whether they were; not in a dry run.
+        steps: in order; empty without work.
+        is_done: whether the steps were taken; False in a dry run.
     """
     plan = {"bookie_id": record.bookie_id, "incarnation": record.incarnation, "steps": list(steps)}
     return Report(verb, plan, {"steps": len(steps)} if is_done and steps else {}, left)

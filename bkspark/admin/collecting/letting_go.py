@@ -1,10 +1,10 @@
-"""Freeing what is unwanted of ledgers that stay.
+"""Free unneeded files of remaining ledgers.
 
-A copy on a bookie that the ledger has left goes behind a compare-and-set on the ledger's record
-(``protocol.upkeep.leaving``, rule 2), which is read and looked at anew for that. A bookie on which
-there is more of it, or less, than when the plan was made is left alone: somebody may be copying
-there, and would have to begin again. That is manners; a repair that is overtaken all the same loses
-nothing but time.
+The copy on a bookie a ledger has left is removed only after a compare-and-set on the ledger's
+record (``protocol.upkeep.leaving``, rule 2); the record is read and checked anew for the
+compare-and-set. A copy whose size has changed since the plan is left alone: a repair may be copying
+there and would have to begin again. The check only avoids duplicate work: a repair overtaken by the
+removal loses only time.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -28,10 +28,10 @@ IN_USE = "it changes there: somebody may be making copies"
 
 @dataclass(slots=True)
 class LetGo:
-    """What was freed of ledgers that stay.
+    """Freed files of remaining ledgers.
 
     Attributes:
-        problems: by ledger id and bookie id, why something is left.
+        problems: why files remain, by ledger id and bookie id.
     """
 
     removed: Usage = field(default_factory=Usage)
@@ -39,11 +39,11 @@ class LetGo:
 
 
 class LettingGo:
-    """Frees what is unwanted; looks at records anew, and changes them first where it has to.
+    """Frees unneeded files; reads records anew, and changes the records first where necessary.
 
     Args:
-        addresses: of those that may be asked.
-        silent: ids of bookies that do not answer.
+        addresses: addresses of the bookies to ask.
+        silent: ids of bookies not answering.
     """
 
     def __init__(
@@ -60,10 +60,10 @@ class LettingGo:
         self._free = {m for m in free_members(cluster) if m.bookie_id not in silent}
 
     def take(self, step: Sequence[Unwanted]) -> None:
-        """Free it.
+        """Free the files of ``step``.
 
         Raises:
-            OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+            OutcomeUnknownError: the metadata store or Spark gave no definite answer.
         """
         here = [one for one in step if one.member in self._addresses]
         copies = self._as_planned([one for one in here if one.is_copy])
@@ -94,7 +94,7 @@ class LettingGo:
         return found
 
     def _as_planned(self, copies: Sequence[Unwanted]) -> list[Unwanted]:
-        """Those of which there is as much as when the plan was made."""
+        """Return the copies with the same size as in the plan."""
         orders: dict[BookieAddress, list[int]] = {}
         for one in copies:
             orders.setdefault(self._addresses[one.member], []).append(one.ledger_id)
@@ -105,11 +105,11 @@ class LettingGo:
         return [one for one in copies if one in now]
 
     def _leave(self, ledger_id: int, copies: Iterable[Unwanted]) -> set[Member]:
-        """Who has left a ledger by its record, of those with unwanted copies of it."""
+        """Return the former members with unneeded copies, after recording their leaving."""
         try:
             seen = self._cluster.ledgers.get(str(ledger_id))
         except CorruptDataError:
-            return set()  # the plan tells of it
+            return set()  # the plan reports the record
         if seen is None:
             return set()
         ledger = seen.value
@@ -124,13 +124,13 @@ class LettingGo:
             try:
                 self._cluster.ledgers.replace(str(ledger_id), after, seen)
             except MetadataVersionError:
-                return set()  # the next time: what it says now may name them
+                return set()  # retried by the next run: the new record may name the members
         return members
 
     def _may_be_given_back(self, ledger: LedgerMetadata) -> bool:
-        """Whether somebody may get a place back that is another's now, who is going.
+        """Return whether a leaving member's place may return to its previous member.
 
-        Looked up behind the record (``admin.bookies.removing``).
+        The bookies' records are read after the ledger's record (``admin.bookies.removing``).
         """
         return any(map(self._cluster.is_going, members_of(ledger)))
 

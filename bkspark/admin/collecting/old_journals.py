@@ -1,10 +1,10 @@
-"""Journals of a ledger that has let go of its beginning, in which nothing counts any more.
+"""Find journals without any counting entry, in ledgers truncated at the beginning.
 
-Which these are is said in ``protocol.ledger.truncating`` (rule 4): of terms older than all that own
-an entry still. A ledger never gets its beginning back, so what is found in a plan is so for ever.
-Whoever looks for an entry there with older metadata finds nothing, and looks at these anew.
+``protocol.ledger.truncating`` (rule 4) defines such journals: their terms are older than all terms
+still owning an entry. A ledger never regains its beginning, so a journal once found stays unneeded
+for ever. A reader with older metadata finds no entry there and reads the metadata anew.
 
-A journal stays where its bookie cannot forget it for good (``BookieRoot.forget_journal``).
+A journal stays if its bookie cannot forget a journal for good (``BookieRoot.forget_journal``).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,13 +24,13 @@ from bkspark.protocol.recovery.steps import Silence
 
 @dataclass(frozen=True, slots=True)
 class FindOldJournals:
-    """Which journals of terms in front of ``terms`` a bookie has, by ledger id; picklable."""
+    """Find a bookie's journals of terms before ``terms``, by ledger id; picklable."""
 
     address: BookieAddress
     terms: Mapping[int, int]
 
     def run(self, beat: Heartbeat = no_heartbeat) -> Mapping[int, dict[str, int]] | Silence:
-        """Their names and sizes, of those ledgers of which there are any.
+        """Return names and sizes by ledger id, for ledgers with such journals.
 
         Runs on: driver thread | executor.
         """
@@ -54,7 +54,7 @@ def old_journals(
     listed: Mapping[BookieAddress, frozenset[int]],
     ledgers: Sequence[LedgerMetadata],
 ) -> Iterator[Unwanted]:
-    """Those of ``ledgers``, on the bookies that are ``listed`` with something of them."""
+    """Yield the old journals of ``ledgers`` on the bookies ``listed`` with files of them."""
     terms = {ledger.ledger_id: oldest_owner(ledger) for ledger in ledgers}
     terms = {ledger_id: term for ledger_id, term in terms.items() if term}
     looks = [

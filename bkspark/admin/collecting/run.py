@@ -1,4 +1,4 @@
-"""``collect``: plan, carry out, report, and note when it was."""
+"""``collect``: plan, carry out, report, and note the time."""
 
 import logging
 from collections.abc import Collection, Iterator, Mapping
@@ -18,17 +18,17 @@ logger = logging.getLogger(__name__)
 VERB = "collect"
 
 ABANDONED_AFTER_SECONDS = 7 * 86_400.0
-"""A write that takes longer may be taken for abandoned, and fails at commit then."""
+"""A longer write may count as abandoned, and then fails at commit."""
 
 READ_GRACE_SECONDS = 86_400.0
-"""Nor any read of ledgers that were compacted meanwhile; ``abandoned_after`` if that is less."""
+"""A longer read of ledgers compacted meanwhile may fail; ``abandoned_after`` applies if shorter."""
 
 DELETED = "DELETED_LEDGER_COUNT"
 RECLAIMED = "RECLAIMED_DELETION_SPACE_BYTES"
 FAILED = "RECLAIM_FAILED_TO_DELETE"
 """BookKeeper's names."""
 TO_FREE = "SPACE_TO_RECLAIM_BYTES"
-"""Of what was found and is there still, with what is left to readers for a while."""
+"""Bytes found but not freed yet, including ledgers kept for readers for a while."""
 
 
 def collect(
@@ -40,22 +40,22 @@ def collect(
     tell: Tell | None = None,
     progress: Progress = lambda _done, _total: None,
 ) -> Report:
-    """Free what deleted ledgers, truncations, overwrites and aborted writes have left behind, and
-    what nobody wants of closed ledgers: copies where they have no place any more, and entry logs
-    that no record names; journals of ledgers whose beginning was truncated, in which nothing counts
-    any more; then pages of logs that nothing names, of ledgers that are gone.
+    """Free files left by deleted ledgers, truncations, overwrites and aborted writes.
 
-    May be killed at any point and run again, and at once with anything else.
+    Also free unneeded files of closed ledgers: copies on former members, unnamed entry logs, and
+    journals of truncated beginnings without any counting entry. Then remove unnamed log pages of
+    gone ledgers.
+
+    The collection may be killed, repeated, and run beside any other work.
 
     Args:
-        abandoned_after: a ledger that its log does not name is left alone for so many seconds after
-            it was made: a write that takes longer may be taken for abandoned, and fails at commit.
-            So are, up to a day, ledgers that a compaction has replaced: a read that takes longer
-            has to be run again.
-        run: how instructions are carried out; None for threads of this process.
+        abandoned_after: seconds to keep a ledger its log does not name, counted from the ledger's
+            creation: a longer write may count as abandoned, and fails at commit. Ledgers replaced
+            by a compaction are kept as long, but at most a day: a longer read must be repeated.
+        run: runner of the instructions; None for threads of this process.
 
     Raises:
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer; run it again.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer; repeat the run.
     """
     began_ms = environment.now_ms()
     runner = telling(run, tell)
@@ -107,7 +107,7 @@ def _report(plan: CollectPlan, outcome: Outcome, lost: Collection[str]) -> Repor
 
 def _left(plan: CollectPlan, outcome: Outcome, lost: Collection[str]) -> Iterator[Left]:
     for bookie_id, reason in sorted(outcome.silent.items()):
-        if bookie_id not in lost:  # of which nothing is expected
+        if bookie_id not in lost:  # expected to stay silent
             yield Left(f"bookie {bookie_id}", reason)
     for (ledger_id, bookie_id), problem in sorted(outcome.problems.items()):
         yield Left(f"ledger {ledger_id}", on_bookie(bookie_id, problem))

@@ -1,5 +1,4 @@
 """Remove log pages no record names: left by truncations, overwrites, compactions, lost races.
-races.
 
 Rule 1. A page is removed only if each ledger on the page is *gone*: no file of the ledger is left,
 and a permanent note says so ("gone_ledgers"). A page of pages is removed when its pages are, or

@@ -1,9 +1,9 @@
-"""Entry logs that were begun and never finished: of tasks and repairs that were killed in mid-file.
+"""Find and remove unfinished entry logs, left by tasks and repairs killed while writing.
 
-Of closed ledgers, on their members; what others have of one goes as a whole. Nobody looks such a
-file up, so it may be removed at any time ("leftovers"); but a repair that is at work on it would
-have to begin again. So one that is not as it was when the plan was made is left for the next time.
-That is manners.
+Only members of closed ledgers are searched; a non-member's files are removed as a whole elsewhere.
+No client looks up unfinished files, so they may be removed at any time ("leftovers"). But a repair
+writing the file would have to begin again. So a file changed since the plan is left for the next
+run, only to avoid duplicate work.
 """
 
 from collections.abc import Mapping
@@ -20,13 +20,13 @@ from bkspark.protocol.recovery.steps import Silence
 
 @dataclass(frozen=True, slots=True)
 class FindUnfinished:
-    """How much was begun on one bookie of some ledgers; picklable."""
+    """Measure the unfinished files of some ledgers on one bookie; picklable."""
 
     address: BookieAddress
     ledger_ids: tuple[int, ...]
 
     def run(self, beat: Heartbeat = no_heartbeat) -> Mapping[int, Usage] | Silence:
-        """By ledger id, of those of which there is something.
+        """Return usage by ledger id, for ledgers with unfinished files.
 
         Runs on: driver thread | executor.
         """
@@ -45,13 +45,13 @@ class FindUnfinished:
 
 @dataclass(frozen=True, slots=True)
 class FreeUnfinished:
-    """Remove what was begun and is as it was; picklable."""
+    """Remove unfinished files unchanged since the plan; picklable."""
 
     address: BookieAddress
     unwanted: tuple[Unwanted, ...]
 
     def run(self, beat: Heartbeat = no_heartbeat) -> Mapping[int, Usage | str]:
-        """By ledger id: what is removed, or why something may be left.
+        """Return the removed files, or why files may remain, by ledger id.
 
         Runs on: driver thread | executor.
         """

@@ -1,1 +1,1 @@
-"""Compacting a log: many small ledgers become few large ones, and nothing else changes."""
+"""Compact a log: merge many small ledgers into few large ledgers; nothing else changes."""

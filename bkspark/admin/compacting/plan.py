@@ -1,4 +1,4 @@
-"""What a compaction is going to rewrite."""
+"""The plan of a compaction."""
 
 from dataclasses import dataclass
 
@@ -9,11 +9,11 @@ from bkspark.protocol.log.record import LogRecord
 
 @dataclass(frozen=True, slots=True)
 class CompactPlan:
-    """Runs of neighbours that become one ledger each.
+    """Runs of neighbouring ledgers, each to become a single ledger.
 
     Attributes:
-        log: the version in which they were found.
-        target_bytes: payload of a ledger that is large enough.
+        log: the log's record when the runs were found.
+        target_bytes: payload of a large enough ledger.
     """
 
     log: LogRecord

@@ -1,7 +1,7 @@
-"""``compact``: plan, rewrite all runs side by side, report, and note when it was.
+"""``compact``: plan, rewrite all runs in parallel, report, and note the time.
 
-Rule. Each run is rewritten by itself and takes its place by itself, so whatever becomes of one
-holds up no other, and a compaction that is killed has done some of them.
+Rule. Each run is rewritten and replaced separately. So one run's problem delays no other run, and a
+killed compaction has finished some runs.
 """
 
 import logging
@@ -20,19 +20,19 @@ logger = logging.getLogger(__name__)
 
 VERB = "compact"
 AT_ONCE = 4
-"""So many runs are rewritten side by side in one process: each holds some blocks in memory."""
+"""Runs rewritten in parallel in one process: each holds some blocks in memory."""
 
 SideBySide = Callable[[Sequence[CompactRun]], Sequence[Compacted]]
-"""Rewrites runs, each by itself, and says what came of each."""
+"""Rewrites runs separately and returns their outcomes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is asked for.
+    """Arguments of a compaction.
 
     Attributes:
-        target_bytes: payload of a ledger that is large enough; those of up to half are small.
-        max_bytes_per_second: of all runs together.
+        target_bytes: payload of a large enough ledger; ledgers of up to half are small.
+        max_bytes_per_second: limit for all runs together.
     """
 
     target_bytes: int = TARGET_BYTES
@@ -49,15 +49,15 @@ def compact(
     compact_all: SideBySide | None = None,
     progress: Progress = lambda _done, _total: None,
 ) -> Report:
-    """Make large ledgers of a log's small ones; offsets, and what is at each, stay as they are.
+    """Merge a log's small ledgers into large ledgers; offsets and their rows stay.
 
     Args:
-        dry_run: only plans.
-        compact_all: how runs are rewritten; None for threads of this process.
+        dry_run: plan only.
+        compact_all: runner of the rewriting; None for threads of this process.
 
     Raises:
-        NoSuchLedgerError: there is no such log.
-        UnauthorizedError: it takes a password, which is missing or wrong; nothing was done.
+        NoSuchLedgerError: no such log.
+        UnauthorizedError: the log's password is missing or wrong; no run was rewritten.
     """
     began_ms = environment.now_ms()
     log = cluster.log(log_name).value

@@ -1,4 +1,4 @@
-"""The rewriting of one run, as work that goes on beside others: on a thread, or as a task."""
+"""The rewriting of one run, in a thread or as a Spark task."""
 
 from dataclasses import dataclass
 
@@ -13,11 +13,11 @@ from bkspark.protocol.log.compaction import Run
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What came of a run.
+    """The outcome of a run.
 
     Attributes:
-        merged: the new ledgers; none where all columns differ.
-        problem: why it was left, and what helps; empty if it was not.
+        merged: the new ledgers; empty if all columns differ.
+        problem: why the run was left, with the remedy; empty on success.
     """
 
     run: Run
@@ -27,11 +27,11 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class CompactRun:
-    """Rewrites one run, with connections of its own; picklable.
+    """Rewrites one run with connections of its own; picklable.
 
     Attributes:
-        generation: of the log in which the run was found.
-        bytes_per_second: reads no more than that; None for as fast as it goes.
+        generation: generation of the log when the run was found.
+        bytes_per_second: limit of the read rate; None for unlimited.
     """
 
     metadata_uri: str
@@ -43,7 +43,10 @@ class CompactRun:
     bytes_per_second: float | None = None
 
     def carry_out(self) -> Compacted:
-        """Runs on: driver thread | executor. Done twice it finds the run changed, or loses it."""
+        """Rewrite the run; a second rewriting finds the run changed, or loses its compare-and-set.
+
+        Runs on: driver thread | executor.
+        """
         pace = Pace(self.bytes_per_second, no_heartbeat)
         try:
             with Cluster(self.metadata_uri, cluster_id=self.cluster_id) as cluster:

@@ -1,8 +1,8 @@
-"""Whether ledgers that name bookies which are to go are had by others: looked at, not believed.
+"""Check by an audit whether other bookies hold all copies of the leaving bookies.
 
-What may be the last copy is given up by no force. Who wants that takes the disk away first, so that
-it is a loss like any other: `bookie lost`, `ledger recover --accept-loss` and `bookie remove
---force` say what is lost, one ledger at a time.
+Force never gives up a possible last copy. An operator giving up such a copy removes the disk first,
+to make the case an ordinary loss: `bookie lost`, `ledger recover --accept-loss` and `bookie remove
+--force` then name the loss, one ledger at a time.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -21,7 +21,7 @@ from bkspark.protocol.upkeep.repairing import Standing
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Who looks, and what is known before."""
+    """The arguments of a check."""
 
     cluster: Cluster
     run: Runner
@@ -31,7 +31,7 @@ class Verdict:
 def last_copies(
     verdict: Verdict, ledgers: Sequence[LedgerMetadata], bookie_ids: Collection[str]
 ) -> Iterator[Left]:
-    """Those of ``ledgers`` of which these bookies may have the last copy of something."""
+    """Yield the ledgers whose last copy of an entry may be on the bookies."""
     names = sorted(verdict.cluster.bookies())
     plan = plan_of_some([ledger.ledger_id for ledger in ledgers], names)
     audit = Audit(verdict.cluster, plan, verdict.run, ())

@@ -1,1 +1,1 @@
-"""Recovering many ledgers in one run: all whose writers are gone, or those that are named."""
+"""Recover many ledgers in one run: all ledgers without a writer, or named ledgers."""

@@ -1,7 +1,7 @@
-"""Which open ends of unbounded logs lack copies that only a repair can make.
+"""Find tail ledgers of unbounded logs lacking copies that only a repair can make.
 
-A writer that lives moves on from such a ledger by itself. Of a writer that died the ledger stays
-OPEN, and only closed ledgers are repaired or widened.
+A living writer moves on to another ledger by itself. A dead writer's ledger stays OPEN, and only
+closed ledgers are repaired or widened.
 """
 
 from collections.abc import Collection
@@ -14,12 +14,12 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata
 
 
 def lacking_copies(cluster: Cluster, ledgers: Collection[LedgerMetadata]) -> frozenset[int]:
-    """Ids of those that are closed before they are repaired.
+    """Return ids of tail ledgers to be closed before a repair.
 
-    What a fragment lacks counts only if it is in ``ledgers``: a log may have let go of others.
+    Missing copies count only in fragments listed in ``ledgers``: the log may have dropped others.
 
-    A copy on a bookie that does not answer is not known to be missing, and closes nothing. Nor does
-    a ledger that was made on too few bookies, while there are too few.
+    A copy on a silent bookie is not known to be missing and closes no ledger. A ledger created on
+    too few bookies is not closed while too few bookies are available.
     """
     kept = {(x.ledger_id, f.first_entry_id) for x in ledgers for f in x.fragments}
     found = gaps_of(cluster, sorted({ledger_id for ledger_id, _ in kept}))

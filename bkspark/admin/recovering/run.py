@@ -1,7 +1,7 @@
-"""``recover``: plan, recover all side by side, report.
+"""``recover``: plan, recover ledgers in parallel, report.
 
-Rule. Each ledger is recovered by itself, as by ``bkspark ledger recover``, so whatever becomes of
-one holds up no other, and a run that is killed has recovered some of them.
+Rule. Each ledger is recovered separately, as by ``bkspark ledger recover``. So one ledger's problem
+delays no other ledger, and a killed run has recovered some ledgers.
 """
 
 import logging
@@ -32,21 +32,21 @@ logger = logging.getLogger(__name__)
 
 VERB = "recover"
 AT_ONCE = 8
-"""So many are recovered side by side in one process."""
+"""Ledgers recovered in parallel in one process."""
 
 _CLOSED = "ledger %d: closed at entry %d"
 
 SideBySide = Callable[[Sequence[RecoverLedger]], Sequence[Recovered]]
-"""Recovers ledgers, each by itself, and says what came of each."""
+"""Recovers ledgers separately and returns their outcomes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is asked for.
+    """Arguments of a recovery run.
 
     Attributes:
-        ledgers: these, whoever may write to them; all whose writers are gone if none is named.
-        open_grace: an open ledger is taken for left once it was seen unchanged for so many seconds.
+        ledgers: ids to recover, even with living writers; empty for all ledgers with dead writers.
+        open_grace: seconds an open ledger must be seen unchanged before its writer counts as dead.
     """
 
     ledgers: Collection[int] = ()
@@ -64,19 +64,19 @@ def recover_many(
     tell: Tell | None = None,
     progress: Progress = lambda _done, _total: None,
 ) -> Report:
-    """Close ledgers; none that is acknowledged is lost, and what cannot be decided is left.
+    """Close ledgers without losing acknowledged entries; leave undecidable ledgers.
 
-    What an unbounded log goes on in is OPEN again behind that (``log.recovering``), but for what
+    The tail ledger of an unbounded log is OPEN again afterwards (``log.recovering``), unless it
     must be closed to be repaired (``plan``).
 
     Args:
-        dry_run: only plans, and remembers nothing.
-        run: how open ledgers are looked at; None for threads of this process.
-        recover: how ledgers are recovered; None for threads of this process.
+        dry_run: plan only, and store no sightings.
+        run: runner to examine open ledgers; None for threads of this process.
+        recover: runner of the recoveries; None for threads of this process.
 
     Raises:
-        NoSuchLedgerError: a ledger that was named is not there.
-        OutcomeUnknownError: the metadata store gave no sure answer.
+        NoSuchLedgerError: a named ledger does not exist.
+        OutcomeUnknownError: the metadata store gave no definite answer.
     """
     plan, problem = _planned(cluster, wanted, telling(run, tell), is_noted=not dry_run)
     if dry_run:
@@ -93,7 +93,7 @@ def recover_many(
 
 
 def _tell(one: Recovered) -> None:
-    """Log what became of a ledger."""
+    """Log the outcome of a ledger."""
     number, last = one.ledger_id, one.last_entry_id
     if last is not None:
         line = "ledger %d: OPEN again behind entry %d" if one.is_open else _CLOSED
@@ -107,7 +107,7 @@ def _tell(one: Recovered) -> None:
 def _planned(
     cluster: Survey, wanted: Wanted, run: Runner, *, is_noted: bool
 ) -> tuple[RecoverPlan, str]:
-    """The plan; and why what was seen of open ledgers may not be remembered, or nothing."""
+    """Return the plan, and why sightings may not be stored; empty if stored."""
     now_ms = environment.now_ms()
     if wanted.ledgers:
         ids = sorted(set(wanted.ledgers))
@@ -131,13 +131,13 @@ def _planned(
 
 
 def _is_left(ledger: LedgerMetadata, seen: Sightings, now_ms: int, open_grace: float) -> bool:
-    """Whether its writer is taken for gone."""
+    """Return whether the writer counts as dead."""
     sighting = seen.get(ledger.ledger_id)
     return sighting is None or is_idle(sighting, now_ms, open_grace)
 
 
 def _as_its_log_wants_it(cluster: Survey, ledger: LedgerMetadata) -> LedgerMetadata:
-    """``ledger`` without fragments that its log has let go of; the next truncation removes them."""
+    """Return ``ledger`` without fragments dropped by its log; the next truncation removes them."""
     name = log_of(ledger) if ledger.goes_on else None
     seen = None if name is None else cluster.logs.get(name)
     if seen is None or seen.value.tail[:1] != (ledger.ledger_id,):
@@ -146,14 +146,14 @@ def _as_its_log_wants_it(cluster: Survey, ledger: LedgerMetadata) -> LedgerMetad
 
 
 def _there(cluster: Survey) -> frozenset[Member] | None:
-    """Members that keep what they have; None if a record of a bookie cannot be read."""
+    """Return the members keeping their data; None if a bookie's record cannot be read."""
     there = cluster.lasting_members()
     prefixes = tuple(f"{prefix}/" for prefix in (layout.BOOKIES_PREFIX, layout.LOST_PREFIX))
     return None if any(key.startswith(prefixes) for key in cluster.unreadable) else there
 
 
 def _unclosed(cluster: Cluster) -> list[LedgerMetadata]:
-    """Those that are neither closed nor deleted, nor dropped from their log."""
+    """Return the ledgers not closed, deleted, or dropped from their log."""
     dropped = dropped_ledgers(cluster)
     found = (cluster.ledgers.get(str(ledger_id)) for ledger_id in cluster.ledger_ids())
     done = (LedgerState.CLOSED, LedgerState.DELETING)

@@ -1,9 +1,9 @@
-"""Looking at open ledgers: how much each bookie has of them, and since when that is so.
+"""Examine open ledgers: their size on each bookie, and the time since the last change.
 
-What was seen before is a note (``cluster.notes``): where it cannot be read, that is so from now on.
+Earlier sightings are a note (``cluster.notes``): if the note is unreadable, the time starts now.
 
-Where all members have what they took for the last fragment, and nothing behind it, nothing can be
-undecided: what lies in front was acknowledged when the fragment was made.
+If every member has what it took for the last fragment, and no later record, no entry is undecided:
+earlier entries were acknowledged when the fragment was made.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,11 +26,11 @@ from bkspark.protocol.upkeep.idleness import Sighting, seen_again
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """What a bookie has of a ledger.
+    """Size of a ledger on a bookie.
 
     Attributes:
-        size: bytes of its journals, and how many entry logs: it grows while somebody writes.
-        is_bare: whether the last fragment has been begun there, and nothing was written.
+        size: bytes of the journals plus the number of entry logs; grows while a writer writes.
+        is_bare: whether the last fragment was begun there and no record was written.
     """
 
     size: int
@@ -39,10 +39,10 @@ class Weight:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What was seen of open ledgers.
+    """Sightings of open ledgers.
 
     Attributes:
-        unwritten: ids of those to whose last fragment nothing was written on any member.
+        unwritten: ids of ledgers without records in the last fragment on any member.
     """
 
     seen: Sightings
@@ -51,13 +51,13 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class Weigh:
-    """Look how much a bookie has of some ledgers; picklable."""
+    """Measure some ledgers on a bookie; picklable."""
 
     address: BookieAddress
     ledgers: tuple[LedgerMetadata, ...]
 
     def run(self, beat: Heartbeat = no_heartbeat) -> dict[int, Weight]:
-        """By ledger id, without those that it gives no sure answer about."""
+        """Return weights by ledger id, without ledgers lacking a definite answer."""
         found: dict[int, Weight] = {}
         try:
             with open_bookie(self.address).open_root() as root:
@@ -78,7 +78,7 @@ class Weigh:
 
 
 class OpenLedgers:
-    """What is remembered of the open ledgers of a cluster."""
+    """The stored sightings of a cluster's open ledgers."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -87,7 +87,7 @@ class OpenLedgers:
         )
 
     def look(self, ledgers: Sequence[LedgerMetadata], run: Runner, now_ms: int) -> Looked:
-        """How open ledgers are now, and since when; nothing is noted."""
+        """Measure open ledgers and return the time of each one's last change; store no note."""
         weights = self._weighed(ledgers, run)
         noted = self._notes.get(layout.OPEN_LEDGERS_KEY)
         before = {} if noted is None else noted.value
@@ -100,16 +100,16 @@ class OpenLedgers:
             seen[number] = seen_again(before.get(number), now)
             bare = {member for member, weight in found.items() if weight.is_bare}
             fragment = ledger.last_fragment
-            is_empty = fragment.confirmed < fragment.first_entry_id  # else something is lost
+            is_empty = fragment.confirmed < fragment.first_entry_id  # otherwise entries were lost
             if is_empty and bare.issuperset(fragment.ensemble):
                 unwritten.add(number)
         return Looked(seen, frozenset(unwritten))
 
     def note(self, seen: Sightings) -> str:
-        """Remember ``seen``, those that are unchanged for longest first if there is no room.
+        """Store ``seen``; without enough room, keep the ledgers unchanged for longest.
 
         Returns:
-            Why it may not be remembered, in one line; or nothing.
+            Why the note may not be stored, in one line; empty on success.
         """
         kept = sorted(seen.values(), key=lambda one: (one.since_ms, one.ledger_id))[:LEDGERS_MAX]
         after = {one.ledger_id: one for one in sorted(kept, key=lambda one: one.ledger_id)}
@@ -136,5 +136,5 @@ class OpenLedgers:
 
 
 def writer_of(ledger: LedgerMetadata) -> str:
-    """What changes when somebody takes over, or puts a bookie in another one's place."""
+    """Return a text that changes with each takeover and each replacement of a bookie."""
     return f"{ledger.term}-{ledger.token}-{len(ledger.fragments)}"

@@ -1,4 +1,4 @@
-"""The recovery of one ledger, as work that goes on beside others: on a thread, or as a task."""
+"""The recovery of one ledger, run in a thread or as a Spark task."""
 
 from dataclasses import dataclass
 
@@ -10,13 +10,14 @@ from bkspark.log.recovering import recover_ledger
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What came of a ledger.
+    """The outcome of one ledger.
 
     Attributes:
-        last_entry_id: where it is closed, or OPEN again behind; None if it is neither.
-        losses: as a recovery tells them.
-        problem: why it is neither, and what helps; empty if it is, or is gone.
-        is_open: whether it is OPEN again, for whoever writes next.
+        last_entry_id: the ledger's last entry, if CLOSED or OPEN again; otherwise None.
+        losses: as reported by the recovery.
+        problem: why the recovery failed, with the remedy; empty on success, or if the ledger is
+            gone.
+        is_open: whether the ledger is OPEN again for the next writer.
     """
 
     ledger_id: int
@@ -29,10 +30,10 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True)
 class RecoverLedger:
-    """A whole recovery, with connections of its own; picklable. Nothing is ever given up in it.
+    """A whole recovery with connections of its own; picklable. The recovery never accepts a loss.
 
     Attributes:
-        seals: whether it is closed also if a log would go on in it.
+        seals: whether the ledger is closed even if its log could continue in the ledger.
     """
 
     metadata_uri: str

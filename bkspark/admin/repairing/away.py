@@ -1,9 +1,9 @@
-"""Bookies that are silent: since when, as repairs have seen it.
+"""Note since when bookies are silent, as seen by repairs.
 
-Rule. How long a bookie was away decides nothing about what it has. It decides only, where an
-operator has named a limit, when copies are made elsewhere and take its place; a clock that is wrong
-makes that sooner or later, and a bookie that comes back was replaced by one that has the copies. So
-what was noted of it may be lost: then it is away from now on.
+Rule. The time a bookie was away proves nothing about its data. If an operator has set a limit, the
+time only decides when copies are made elsewhere to replace the bookie. A wrong clock makes the
+replacement earlier or later. A bookie coming back later was replaced by a bookie with the copies.
+So a note may be lost: the bookie's time away then starts now.
 """
 
 from collections.abc import Collection
@@ -16,7 +16,7 @@ from bkspark.protocol.ledger.metadata import Member
 
 
 def note_silent(cluster: Cluster, silent: Collection[str]) -> None:
-    """Note which bookies are silent now, and which are not any more."""
+    """Note the bookies silent now, and the bookies no longer silent."""
     known = set(cluster.store.list(layout.AWAY_PREFIX))
     for member in cluster.addresses():
         if member.bookie_id in silent or member.bookie_id in known:
@@ -29,7 +29,7 @@ def note_silent(cluster: Cluster, silent: Collection[str]) -> None:
 
 
 def away_for(cluster: Cluster, silent: Collection[str], seconds: float) -> frozenset[Member]:
-    """Members that are silent, and were first seen so at least so long ago."""
+    """Return silent members first seen silent at least ``seconds`` ago."""
     now_ms = environment.now_ms()
     found = set()
     for member in cluster.addresses():
@@ -44,7 +44,7 @@ def _is_since(away: AwayBookie, member: Member, then_ms: float) -> bool:
 
 
 def _noted(member: Member, since_ms: int, before: AwayBookie | None) -> AwayBookie:
-    """The record of a bookie that is silent, first seen now, or not silent if that is 0."""
+    """Return the record of a bookie: silent since ``since_ms`` or earlier, or not silent if 0."""
     is_known = before is not None and before.incarnation == member.incarnation
     if before is not None and is_known and since_ms and before.since_ms:
         return before

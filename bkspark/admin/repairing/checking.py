@@ -1,4 +1,4 @@
-"""What came of copies: whether their bookie shows them, and what no bookie gives."""
+"""Check the result of copying: content shown by the bookie, and entries without good copies."""
 
 from bkspark.admin.auditing.look import Look, Looked
 from bkspark.admin.repairing.fill import Fill, Filled, unexplained
@@ -7,7 +7,7 @@ from bkspark.ledger.recovery.running import Runner
 
 
 def problem_of(run: Runner, fill: Fill, result: Filled) -> str:
-    """What is wrong with what the bookie shows now, in one line."""
+    """Return the fault of the bookie's current content in one line; empty if complete."""
     marks = {} if fill.mark is None else {fill.ledger.ledger_id: fill.mark}
     [looked] = run([Look(fill.address, (), (fill.planned,), marks)])
     if not isinstance(looked, Looked):
@@ -20,7 +20,7 @@ def problem_of(run: Runner, fill: Fill, result: Filled) -> str:
 
 
 def in_vain(filled: Filled) -> str:
-    """What no bookie gave, and why: one that is silent may give it another time."""
+    """Describe entries without a good copy, with the reasons: a silent bookie may answer later."""
     holes, reasons = filled.holes, [told_of(who, why) for who, why in sorted(filled.faults.items())]
     more = f" and {len(holes) - 3} more" if len(holes) > 3 else ""
     why = f" ({'; '.join(reasons)})" if reasons else ""

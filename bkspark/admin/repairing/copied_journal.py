@@ -1,11 +1,11 @@
-"""The journal of a place's copies, which is written while the next of them are read and checked.
+"""The journal of a place's copies, written while the next records are read and checked.
 
-Rule 1. One append is under way at most, and no more is collected behind it than the next one takes.
-So what is held does not grow with what is copied, however slow the bookie is.
+Rule 1. At most one append is under way, and at most one further append is collected meanwhile. So
+the memory used does not grow with the data, however slow the bookie.
 
-Rule 2. The bookie is waited for no longer than storing so much takes (``BookieClient``). What
-became of an append is known before the next one begins, and nothing is appended behind one that
-failed (H24).
+Rule 2. The wait for the bookie is limited by the time to store the bytes (``BookieClient``). The
+outcome of an append is known before the next append begins, and nothing is appended after a failed
+append (H24).
 """
 
 from collections.abc import Callable
@@ -19,19 +19,19 @@ from bkspark.format.digest import Buffer
 from bkspark.format.journal import EncodedRecord
 
 FLUSH_BYTES = 4 * 2**20
-"""So many bytes of records are made durable at once."""
+"""Bytes of records made durable by one append."""
 
 BESIDE_BYTES_MAX = 16 * 2**20
-"""While more is being written, nothing is read beside it: what comes next may be as long."""
+"""While a larger append is under way, nothing is read: the next record may be as long."""
 
 
 class CopiedJournal:
     """A journal of records for one place on the bookie at ``target``.
 
     Args:
-        open_new: makes it, when its first record comes; it is this attempt's own.
-        index: of the place in the ensemble.
-        pace: is told of what is written, and holds up who is too fast.
+        open_new: creates this attempt's own journal when the first record comes.
+        index: position of the place in the ensemble.
+        pace: counts the written bytes and delays the copying to keep the rate limit.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class CopiedJournal:
         self._under_way = 0
 
     def add(self, record: EncodedRecord) -> None:
-        """Put ``record`` behind all others; it is durable once ``finish`` has returned.
+        """Append ``record``; the record is durable once ``finish`` has returned.
 
         Raises:
-            BookieUnavailableError: the bookie has not taken an earlier one.
+            BookieUnavailableError: the bookie has not taken an earlier record.
         """
         frame = record.frame(self._index, self._end + self._collected)
         self._pieces += frame
@@ -64,10 +64,10 @@ class CopiedJournal:
             self._flush()
 
     def finish(self) -> None:
-        """Make all of it durable, and see that the bookie shows it.
+        """Make all records durable, and check the bookie shows the journal.
 
         Raises:
-            BookieUnavailableError: it does not.
+            BookieUnavailableError: an append failed, or the bookie does not show the journal.
         """
         if self._collected:
             self._flush()
@@ -82,11 +82,11 @@ class CopiedJournal:
                 )
 
     def close(self) -> None:
-        """Let go of the file, behind the last append, however late that comes back."""
+        """Close the file after the last append, however late the append ends."""
         self._client.close()
 
     def _flush(self) -> None:
-        """Begin to append what was collected."""
+        """Begin to append the collected records."""
         self._settle()
         file, pieces, size = self._opened(), self._pieces, self._collected
         self._client.begin(lambda: file.append(pieces))
@@ -97,7 +97,7 @@ class CopiedJournal:
             self._settle()
 
     def _settle(self) -> None:
-        """Wait for the append that is under way; raises what it raised."""
+        """Wait for the append under way; raise its error."""
         size, self._under_way = self._under_way, 0
         if size:
             self._client.answer(seconds_to_store(size))

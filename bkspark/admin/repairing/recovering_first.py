@@ -1,10 +1,10 @@
-"""A repair of all: what lost its writer is recovered first, since only closed ledgers are repaired.
+"""Recover ledgers without writers before a repair of all: only closed ledgers are repaired.
 
-Rule 1. A ledger whose writer may live is left to him, and nothing of it is copied: who is taken for
-gone, and when, is for ``recovering`` to say.
+Rule 1. A ledger with a possibly living writer is left alone and not copied. ``recovering`` decides
+when a writer counts as dead.
 
-Rule 2. Neither stops the other: what could not be recovered, and why, is left beside what could not
-be repaired. If somebody else is recovering just now, that is left to them.
+Rule 2. Neither step stops the other: the report lists unrecovered ledgers beside unrepaired
+ledgers. If another run is recovering now, the recoveries are left to it.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ LOSSY = "NUM_LEDGERS_RECOVERED_WITH_LOSSES"
 
 
 def recover_and_repair(recover: Callable[[], Report], repair: Callable[[], Report]) -> Report:
-    """What both have done, as the report of the repair."""
+    """Run both steps; return their joint report under the repair's name."""
     try:
         recovered = recover()
     except CorruptDataError as error:

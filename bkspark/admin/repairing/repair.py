@@ -1,13 +1,13 @@
-"""Carrying out the plan of a repair, a few places at a time.
+"""Carry out the plan of a repair, a few places at a time.
 
-Rule 1. The ledger's record is read first, and again if it has changed when it is to name the new
-member: nothing that was planned is believed by then.
+Rule 1. The repair reads the ledger's record first, and reads the record again if changed before
+naming the new member: planned facts count no longer by then.
 
-Rule 2. What one place needs holds up no other: whatever cannot be done is left, with the reason.
+Rule 2. A problem of one place delays no other place: an impossible step is left, with the reason.
 
-Rule 3. Behind the compare-and-set the bookie's record is looked at, because somebody may be taking
-it out of the cluster (``admin.bookies.removing``), and then what it shows, once more. If either is
-not as it should be, the member from before gets its place back, and it is begun again elsewhere.
+Rule 3. After the compare-and-set the repair reads the bookie's record, because an operator may be
+removing the bookie (``admin.bookies.removing``), and examines the copies once more. If either check
+fails, the previous member gets its place back, and the repair begins again with another bookie.
 """
 
 import logging
@@ -43,10 +43,10 @@ from bkspark.protocol.upkeep.repairing import Standing, Way
 logger = logging.getLogger(__name__)
 
 AT_ONCE = 4
-"""So many places are made good side by side."""
+"""Places repaired in parallel."""
 
 TRIES_MAX = 4
-"""A place is begun so often, each time with what was learnt."""
+"""Attempts per place, each using the findings of earlier attempts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class Task:
     """A step under way.
 
     Attributes:
-        avoid: ids of bookies that were tried in vain.
-        kept: has the copies already; it was only not named yet.
-        problem: why it has to be begun again.
+        avoid: ids of bookies tried in vain.
+        kept: the bookie already holding the copies but not yet named.
+        problem: why the step begins again.
     """
 
     step: Step
@@ -67,12 +67,12 @@ class Task:
     problem: str = ""
 
     def elsewhere(self, tried: BookieAddress, problem: str) -> "Task":
-        """The same once more, on another bookie."""
+        """Return the task for another attempt with another bookie."""
         avoid = self.avoid | {tried.bookie_id}
         return Task(self.step, Way.REPLACE, avoid, None, self.tries + 1, problem)
 
     def with_copies(self, kept: BookieAddress, problem: str) -> "Task":
-        """The same once more, with the copies that were made."""
+        """Return the task for another attempt with the copies already made."""
         return replace(self, kept=kept, tries=self.tries + 1, problem=problem)
 
 
@@ -89,10 +89,10 @@ class Repair:
     """Carries out a plan.
 
     Attributes:
-        done: steps that were carried out.
-        repaired: ids of ledgers that were changed or given copies.
-        left: what could not be done, and why.
-        counts: of places, records, bytes and holes.
+        done: finished steps.
+        repaired: ids of ledgers changed or given copies.
+        left: unfinished steps, with reasons.
+        counts: numbers of places, records, bytes and holes.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Repair:
         """Do all steps.
 
         Raises:
-            OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+            OutcomeUnknownError: the metadata store or Spark gave no definite answer.
         """
         tasks = [Task(step, step.way) for step in plan.steps]
         total = len(tasks)
@@ -125,7 +125,7 @@ class Repair:
             progress(total - len(tasks), total)
 
     def _batch(self, tasks: Sequence[Task]) -> list[Task]:
-        """Do some side by side; those that are to be begun again."""
+        """Do some tasks in parallel; return the tasks to begin again."""
         successors = Successors(self._cluster)
         self._begun, self._named = [], {}
         for task in tasks:
@@ -156,7 +156,7 @@ class Repair:
             return
         fragment = repairing.fragment_at(seen.value, place)
         if fragment is None:
-            return  # somebody else has replaced the member: the next look says what is missing
+            return  # another client has replaced the member: the next repair looks again
         try:
             make_digester(seen.value.settings.digest, self._password)
         except UnauthorizedError as error:
@@ -184,7 +184,9 @@ class Repair:
         successors: Successors,
         here: BookieAddress | None,
     ) -> BookieAddress | None:
-        """Who is to have the copies; None if nobody can, which is told then."""
+        """Return the bookie receiving the copies; None, after noting the reason, without a
+        bookie.
+        """
         need = task.step.need
         place = need.place
         is_lost = place.member in self._cluster.lost_members()
@@ -205,7 +207,7 @@ class Repair:
             if one.task.step.need.place.is_beside(place)
         }
         barred = leaving.barred(ledger, self._cluster.addresses())
-        # Initialised anew, it is another member (leaving, rule 3) and may get its place back.
+        # A bookie initialised anew is another member (leaving, rule 3) and may get its place back.
         same = set() if here is None else {place.member.bookie_id}
         used = begun | barred | task.avoid | same
         target = task.kept
@@ -224,7 +226,7 @@ class Repair:
     # --- ending -----------------------------------------------------------------------------------
 
     def _end(self, one: _Begun, result: object) -> Task | None:
-        """What follows from a result; the task if it is to be begun again."""
+        """Process a result; return the task if it must begin again."""
         who = one.fill.address.bookie_id
         if isinstance(result, Unfit):
             return one.task.elsewhere(one.fill.address, told_of(who, result.reason))
@@ -257,7 +259,7 @@ class Repair:
         return None
 
     def _swap(self, one: _Begun, result: Filled) -> Task | None:
-        """Let the metadata name the bookie (rule 3); the task if it is to be begun again."""
+        """Name the bookie in metadata (rule 3); return the task if it must begin again."""
         place, target = one.task.step.need.place, one.fill.address
         name = str(place.ledger_id)
         seen = self._named.get(place.ledger_id, one.seen)
@@ -291,7 +293,7 @@ class Repair:
         self.left.append(Left(f"ledger {place.ledger_id}", f"{where}: {reason}"))
 
     def _tell(self, task: Task, what: str, bookie_id: str = "") -> None:
-        """Log what was decided of a place, and about which bookie if not who has it."""
+        """Log a decision about a place, by default under the bookie id of its member."""
         place = task.step.need.place
         first, who = place.fragment_first_entry_id, place.member.bookie_id
         tell(

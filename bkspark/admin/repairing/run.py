@@ -1,4 +1,4 @@
-"""``repair``: plan from an audit, make the copies, let the metadata name them, look again."""
+"""``repair``: plan from an audit, make the copies, name new members in metadata, examine again."""
 
 import logging
 from collections import Counter
@@ -31,12 +31,12 @@ VERB = "repair"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a repair is asked for.
+    """Arguments of a repair.
 
     Attributes:
-        logs, ledgers: these only; all if none is named.
-        bytes_per_second: of each bookie, read and written; None for as much as can be.
-        lost_after: seconds after which a silent bookie is replaced; None for never.
+        logs, ledgers: names and ids to repair; all if both are empty.
+        bytes_per_second: limit of reads and of writes on each bookie; None for unlimited.
+        lost_after: seconds before a silent bookie is replaced; None for never.
 
     Raises:
         InvalidRequestError: a number is out of range.
@@ -68,18 +68,18 @@ def repair(
     tell: Tell | None = None,
     progress: Progress = lambda _done, _total: None,
 ) -> Report:
-    """Make the copies that are missing of closed ledgers, and those that small ones never had.
+    """Make missing copies of closed ledgers, including copies never made on small ensembles.
 
     Args:
-        survey: the same cluster, for finding out what is missing; what is done is decided by
-            ``cluster``, to which a record that cannot be read is an error and no absence.
-        dry_run: only plans.
-        run: how instructions are carried out; None for threads of this process.
+        survey: the same cluster, used to find missing copies. Decisions use ``cluster``, where an
+            unreadable record is an error and never an absence.
+        dry_run: plan only.
+        run: runner of the instructions; None for threads of this process.
 
     Raises:
-        NoSuchLedgerError: there is no such log or ledger.
-        CorruptDataError: a bookie's record cannot be read.
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        NoSuchLedgerError: no such log or ledger.
+        CorruptDataError: a lost-bookie record cannot be read.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
     began_ms = environment.now_ms()
     runner = telling(run, tell)
@@ -100,17 +100,17 @@ def repair(
     wider = _widen(widening, plan.short, work)
     report = _report(plan, work, found, survey, wider)
     for left in report.left:
-        if left not in work.left:  # which were told as they were left
+        if left not in work.left:  # logged already
             logger.info("repair: %s: %s", left.subject, left.reason)
     if wanted.is_of_all:
         report = noted(cluster, report, began_ms)
-        if work.repaired:  # what the last audit has found is not so any more
+        if work.repaired:  # the findings of the last audit are outdated
             audit(survey, run=run, tell=tell)
     return report
 
 
 def _audited(survey: Survey, wanted: Wanted, run: Runner) -> Findings:
-    """What is missing; not what is there besides, so no folder is listed for that."""
+    """Find missing copies; skip the search for surplus files, so no folder is listed."""
     plan = plan_audit(survey, wanted.logs, wanted.ledgers)
     plan = replace(plan, steps=tuple(replace(step, shards=()) for step in plan.steps))
     work = Audit(survey, plan, run, dropped_ledgers(survey))
@@ -119,10 +119,10 @@ def _audited(survey: Survey, wanted: Wanted, run: Runner) -> Findings:
 
 
 def _unreadable_bookies(survey: Survey) -> frozenset[str]:
-    """Ids of bookies whose records cannot be read: whether they have what they had is unknown.
+    """Return ids of bookies with unreadable records: whether they keep their data is unknown.
 
     Raises:
-        CorruptDataError: it is not known which bookies are lost, so no repair is safe.
+        CorruptDataError: the set of lost bookies is unknown, so no repair is safe.
     """
     found = set[str]()
     for key, reason in survey.unreadable.items():
@@ -140,10 +140,10 @@ def _unreadable_bookies(survey: Survey) -> frozenset[str]:
 def _without_those_of(
     unknown: Collection[str], found: Findings, survey: Survey
 ) -> tuple[Findings, list[tuple[int, str]]]:
-    """``found`` without ledgers that name a bookie of ``unknown``; and these, with the reason.
+    """Split off ledgers naming a bookie of ``unknown``; return the rest, and the reasons.
 
-    To a repair a bookie that is not there is lost, and these may be there. A ledger that names none
-    of them is not affected: they are not sources of its copies, and get none.
+    A repair treats an absent bookie as lost, but these bookies may exist. Ledgers naming no such
+    bookie are not affected: the bookies are neither sources nor targets of their copies.
     """
     if not unknown:
         return found, []
@@ -180,7 +180,7 @@ def _plan(
 
 
 def _widen(widening: Widening, short: Collection[Short], work: Repair) -> list[Short]:
-    """Give ledgers the members that they lack; those that have all of them by now."""
+    """Give ledgers their missing members; return the ledgers now complete."""
     wider: list[Short] = []
     for one in short:
         found = Widened(True)
@@ -229,7 +229,7 @@ def _left(plan: RepairPlan, work: Repair, found: Findings, survey: Survey) -> It
 
 
 def counters_of(counts: Counter[str], ledgers: int) -> dict[str, int]:
-    """Under the names of BookKeeper's replication worker."""
+    """Return counts under the names of BookKeeper's replication worker."""
     return {
         "NUM_FULL_OR_PARTIAL_LEDGERS_REPLICATED": ledgers,
         "NUM_FRAGMENTS_REPLICATED": counts["places"],

@@ -1,4 +1,4 @@
-"""What a scrub says of the copies of one ledger on one bookie."""
+"""A scrub's findings about one ledger on one bookie."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,17 +7,17 @@ from bkspark.admin.auditing.ranges import Range
 from bkspark.format.damage_record import Mark
 
 SHOWN_MAX = 16
-"""So many places are named of one copy; the others are counted."""
+"""Damaged places listed of one copy; further places are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Bytes that are not what they should be.
+    """Bytes with wrong content.
 
     Attributes:
-        name: of the file on the bookie.
-        offset: of the first of the bytes that were checked together.
-        block: its number in an entry log; None elsewhere.
+        name: name of the file on the bookie.
+        offset: first of the bytes checked together.
+        block: number of the block in an entry log; None elsewhere.
         reason: in one line.
     """
 
@@ -34,15 +34,16 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class BadCopies:
-    """A ledger of which a bookie has something that is damaged.
+    """A ledger with damaged files on a bookie.
 
     Attributes:
-        damages: the first of them.
-        count: of all.
-        files: how many they are in.
-        mark: what has to be made again; None if all of it is there besides, in good order, as
-            after a repair; or an audit sees that it is missing; or nothing of the ledger was there.
-        is_left: whether something is to be done about it.
+        damages: the first damages.
+        count: number of all damages.
+        files: number of damaged files.
+        mark: content to be copied again; None if good copies of the damaged content are there too,
+            as after a repair; or an audit sees the content is missing; or no entry of the ledger
+            was damaged.
+        is_left: whether a repair is needed.
         unknown: why the ledger could not be read there; all else is empty then.
     """
 
@@ -57,7 +58,7 @@ class BadCopies:
 
 @dataclass(slots=True)
 class Tally:
-    """What was read, and what is damaged, of one ledger on one bookie so far."""
+    """Counts and damages of one ledger on one bookie so far."""
 
     damages: list[Damage] = field(default_factory=list)
     count: int = 0
@@ -76,10 +77,10 @@ def joined(
     place: int,
     is_skipped: Callable[[Range], bool],
 ) -> None:
-    """Add ``entries`` of a place behind ``held``; to the last range if that goes on in them.
+    """Append ``entries`` of a place to ``held``; extend the last range if adjoining.
 
     Args:
-        is_skipped: whether nothing of what lies between belongs on the place.
+        is_skipped: whether no entry of the range between belongs on the place.
     """
     if held and held[-1][1] == place and held[-1][0][0] <= entries[0]:
         first, last = held[-1][0]

@@ -1,4 +1,4 @@
-"""What a scrub has found so far, and the report of it."""
+"""The findings of a scrub, and the report about them."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -21,15 +21,15 @@ UNDIGESTED = "NUM_LEDGERS_WITHOUT_CHECKED_DIGESTS"
 
 @dataclass(slots=True)
 class Findings:
-    """Grows with what is damaged, not with what was read.
+    """Findings so far; their size grows with the damage, not with the data read.
 
     Attributes:
-        bad: (bookie id, its copies of a ledger).
-        unnoted: by bookie id, damaged copies that there was no room to mark.
-        counts: of ledgers, files and bytes.
-        changing: ledgers that changed under each look.
-        unsure: ledgers of which something is damaged that may be needed no more: nobody can tell.
-        cut_by: why the rest was not read; empty if all was.
+        bad: (bookie id, damaged copies of a ledger).
+        unnoted: damaged copies left unmarked for lack of room, by bookie id.
+        counts: numbers of ledgers, files and bytes.
+        changing: ledgers changed during each attempt.
+        unsure: ledgers with damage whose record could not be read again; the damage may not matter.
+        cut_by: why the rest was not read; empty if complete.
     """
 
     bad: list[tuple[str, BadCopies]] = field(default_factory=list)
@@ -116,10 +116,11 @@ class Findings:
 
 
 def damage_in_words(files: int, copies: int, ledgers: int) -> str:
-    """What was damaged, and what is to be done about it.
+    """Return one line about the damage and the remedy.
 
     Args:
-        copies, ledgers: that are lost with the files; others are there besides, in good order.
+        copies, ledgers: lost with the files; other damaged files hold only content with good copies
+            beside.
     """
     found = _counted(files, "damaged file", "damaged files")
     if not copies:

@@ -1,11 +1,11 @@
-"""Every frame of one journal, read and checked.
+"""Read and check every frame of one journal.
 
-Rule 1. Forwards as far as frames lead on, then from the end back to where they do not: between the
-two lies damage, and what is good behind it counts.
+Rule 1. Read forwards until a frame is damaged, then backwards from the end until a frame is
+damaged. The damage lies between, and good records after the damage count.
 
-Rule 2. A record that is cut or torn at the very end is what a killed writer or a power cut leaves.
-Where the ledger is not closed it is none of a scrub's business; where it is, it costs something
-only if an entry of the ledger was in it, which is told by the entries that are not there.
+Rule 2. A killed writer or a power cut leaves a cut or torn record at the very end. In an unclosed
+ledger a scrub ignores such a record. In a closed ledger the record matters only if it held an entry
+of the ledger, and then the entry is missing.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,11 +26,11 @@ class JournalScrub:
     """Reads one journal.
 
     Attributes:
-        reader: makes a reader of it, one for each way through it.
-        is_digested: whether digests can be checked; otherwise frames are only checked for what
-            needs no password.
-        is_closed: whether nobody writes to it any more.
-        on_damage: told of each.
+        reader: makes a reader of the journal for each pass.
+        is_digested: whether digests can be checked; otherwise only checks without a password are
+            made.
+        is_closed: whether no writer writes to the journal any more.
+        on_damage: receives each damage.
     """
 
     name: str
@@ -41,7 +41,7 @@ class JournalScrub:
     pace: Pace
 
     def good_records(self) -> Iterator[tuple[AddRecord, int]]:
-        """All that are good, and of which place their rows are; behind damage the last first."""
+        """Yield the good records and their places; records after damage come last first."""
         reader = self.reader()
         for begin, end in reader.frames():
             good = self._checked(reader, begin, end)
@@ -51,7 +51,7 @@ class JournalScrub:
             yield from self._behind(reader)
 
     def _behind(self, blocked: JournalReader) -> Iterator[tuple[AddRecord, int]]:
-        """The good ones behind what leads no further."""
+        """Yield the good records after the damage."""
         damage, reached = blocked.end, blocked.size
         reader = self.reader()
         for begin, end in reader.frames_back(past_damage=True):

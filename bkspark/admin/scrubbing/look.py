@@ -1,8 +1,8 @@
-"""Reading all that one bookie has of some ledgers, beside it: the instruction of a scrub.
+"""Read all files of some ledgers on one bookie: the instruction of a scrub, run near the bookie.
 
-Rule. What is damaged is told; what is missing is for an audit to tell. A mark says what an audit
-takes for there and is not good: entries whose records are in a damaged journal and in no other, and
-entry logs. What a scrub holds is one piece of a file, and ranges of entries.
+Rule. A scrub reports damaged content; audits report missing content. A mark lists damaged content
+that an audit would count as good: entries whose records are only in a damaged journal, and entry
+logs. A scrub holds one piece of a file and ranges of entries in memory.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,12 +40,12 @@ from bkspark.protocol.ledger.record import AddRecord
 
 @dataclass(frozen=True, slots=True)
 class Scrubbed:
-    """What a bookie's copies are like.
+    """The state of a bookie's copies.
 
     Attributes:
-        bad: by ledger id; all others that were asked for are good as far as they were read.
-        partial: ids of ledgers of which only a sample was read.
-        undigested: ids of ledgers whose digests were not checked, for want of their password.
+        bad: findings by ledger id; all other requested ledgers are good as far as read.
+        partial: ids of ledgers read by sample only.
+        undigested: ids of ledgers with unchecked digests, for lack of the password.
     """
 
     bad: Mapping[int, BadCopies]
@@ -57,11 +57,11 @@ class Scrubbed:
 
 @dataclass(frozen=True, slots=True)
 class ReadAll:
-    """Read what a bookie has of ``ledgers``, which name it; picklable.
+    """Read all files of ``ledgers`` on one of their bookies; picklable.
 
     Attributes:
-        sample: so much of the files is read, by chance; 1 for all.
-        bytes_per_second: no more is read; None for as much as can be.
+        sample: fraction of the files to read, chosen at random; 1 for all.
+        bytes_per_second: limit of the read rate; None for unlimited.
     """
 
     address: BookieAddress
@@ -96,11 +96,11 @@ class ReadAll:
 
 @dataclass(slots=True)
 class _Work:
-    """One ledger under way.
+    """The scrub of one ledger.
 
     Attributes:
-        shown: what is good among the journals.
-        journals, entry_logs: names of those that are damaged.
+        shown: the good part of the journals.
+        journals, entry_logs: names of damaged files.
     """
 
     to: ReadAll
@@ -114,7 +114,7 @@ class _Work:
     is_digested: bool = True
 
     def carry_out(self) -> BadCopies | None:
-        """None if nothing is damaged."""
+        """Return the findings; None without damage."""
         member = self.to.address.member
         try:
             digester = self._digester()
@@ -137,7 +137,7 @@ class _Work:
             return for_showing(self.ledger.settings.digest)
 
     def _is_drawn(self) -> bool:
-        """Whether a file is in the sample."""
+        """Draw and count whether a file is in the sample."""
         is_drawn = self.to.sample >= 1 or environment.draw() < self.to.sample
         self.tally.files += is_drawn
         self.tally.skipped += not is_drawn
@@ -155,7 +155,7 @@ class _Work:
             one = journals_shown.show_one(self.root, member, name, self.ledger, digester, beat)
             self.shown.add(one, self.ledger)
         except CorruptDataError:
-            return  # it is gone since it was listed, which is for an audit to tell
+            return  # the journal is gone since the listing, which an audit reports
 
     def _scrub_of(self, name: str, digester: Digester) -> JournalScrub:
         def reader() -> JournalReader:
@@ -170,7 +170,7 @@ class _Work:
         return JournalScrub(name, reader, self.is_digested, is_closed, on_damage, self.pace)
 
     def _keep(self, record: AddRecord, place: int) -> None:
-        """Count a good record, if it is one of the ledger's, as what a place has of it."""
+        """Count a good record owned by the ledger as content of a place."""
         if not is_owned(record, self.ledger):
             return
 
@@ -186,7 +186,7 @@ class _Work:
     # --- entry logs -----------------------------------------------------------------------------
 
     def _entry_log(self, placed: PlacedLog, digester: Digester) -> None:
-        """Every byte of it; one that is gone or short is for an audit to tell."""
+        """Check every byte of an entry log; audits report missing or short files."""
         if missing_file(self.root, self.ledger, placed) is not None or not self._is_drawn():
             return
         before = self.tally.count
@@ -228,11 +228,11 @@ class _Work:
         return roles_of(self.ledger, self.to.address.member)
 
     def _lacking(self, role: Role) -> Iterator[Range]:
-        """Entries that the member should have and has in no good record."""
+        """Yield entries the member should have, but without a good record."""
         return lacking(role, self.shown, self.ledger)
 
     def _mark(self, lacks: Sequence[tuple[Role, Range]]) -> Mark | None:
-        """What an audit takes for there and is not good."""
+        """Return damaged content that an audit would count as good."""
         seen: list[Range] = []
         if lacks and self.journals:
             digester = for_showing(self.ledger.settings.digest)
@@ -253,7 +253,7 @@ class _Work:
 
 
 def _within(lack: Range, held: list[Range]) -> list[Range]:
-    """What of ``lack`` is in ``held``."""
+    """Return the parts of ``lack`` in ``held``."""
     found = []
     begin = lack[0]
     for first, last in difference(lack, held):

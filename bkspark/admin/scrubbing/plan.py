@@ -1,4 +1,4 @@
-"""What a scrub is going to read."""
+"""The plan of a scrub."""
 
 from dataclasses import dataclass, field
 
@@ -9,16 +9,16 @@ from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
 
 LEDGERS_AT_ONCE = 256
-"""So many are read between two words of progress."""
+"""Ledgers read between two progress reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a scrub is asked for, beside which ledgers.
+    """Arguments of a scrub, except the ledgers.
 
     Attributes:
-        sample: so much of the files is read, drawn by chance.
-        bytes_per_second: no bookie is read faster; None for as fast as it goes.
+        sample: fraction of the files to read, chosen at random.
+        bytes_per_second: limit of the read rate of each bookie; None for unlimited.
 
     Raises:
         InvalidRequestError: a number is out of range.
@@ -41,7 +41,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class ScrubPlan:
-    """The ledgers of an audit, a few at a time."""
+    """The ledgers of an audit's plan, split into small steps."""
 
     looked_at: AuditPlan
     sample: float

@@ -1,9 +1,9 @@
-"""``scrub``: plan, read all, mark what is damaged, report; and note when it was.
+"""``scrub``: plan, read all copies, mark damage, report, and note the time.
 
-Rule. As with an audit, records are read first and bookies behind them, and what is found damaged is
-believed only of ledgers whose records are the same afterwards.
+Rule. As in an audit, records are read first and bookies afterwards. Damage counts only for ledgers
+with unchanged records afterwards.
 
-Rule. What was read takes hours, so what was found is told also where the rest can be read no more.
+Rule. Reading takes hours, so findings are reported even if the run cannot read the rest.
 """
 
 import logging
@@ -38,16 +38,16 @@ def scrub(
     tell: Tell | None = None,
     progress: Progress = lambda _done, _total: None,
 ) -> Report:
-    """Read every copy and check every byte; what is damaged is marked, to be made again.
+    """Read every copy and check every byte; mark damage for a repair.
 
     Args:
-        logs, ledgers: reads these only; all if none is named.
-        dry_run: only plans.
-        run: how instructions are carried out; None for threads of this process.
+        logs, ledgers: names and ids to read; all if both are empty.
+        dry_run: plan only.
+        run: runner of the instructions; None for threads of this process.
 
     Raises:
-        NoSuchLedgerError: there is no such log or ledger.
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        NoSuchLedgerError: no such log or ledger.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
     began_ms = environment.now_ms()
     looked_at = plan_audit(cluster, logs, ledgers)
@@ -69,7 +69,7 @@ class Scrub:
     """Carries out a plan.
 
     Args:
-        dropped: ids of ledgers that logs have let go of: nobody reads them.
+        dropped: ids of ledgers dropped by logs; no client reads them.
     """
 
     def __init__(
@@ -84,10 +84,10 @@ class Scrub:
         self._noted = NotedDamage(cluster)
 
     def carry_out(self, plan: ScrubPlan, progress: Progress) -> None:
-        """Read all, or as much as there are answers for.
+        """Read all copies, or as many as get answers.
 
         Raises:
-            OutcomeUnknownError: Spark gave no sure answer, and nothing was read before that.
+            OutcomeUnknownError: Spark gave no definite answer before any file was read.
         """
         try:
             self._read_all(plan, progress)
@@ -109,7 +109,7 @@ class Scrub:
             self._forget_what_is_gone()
 
     def _look(self, ledger_ids: Sequence[int]) -> list[int]:
-        """Read once; ids of the ledgers that have to be read again."""
+        """Read ledgers once; return ids of the ledgers to read again."""
         ledgers = self._records(ledger_ids)
         asked = self._asked(ledgers.values())
         bad = {i for _, answer in asked if isinstance(answer, Scrubbed) for i in answer.bad}
@@ -125,7 +125,7 @@ class Scrub:
         return sorted(again)
 
     def _take(self, member: Member, answer: Scrubbed, known: set[int]) -> None:
-        """Believe what a bookie shows of the ledgers ``known``."""
+        """Count a bookie's findings about the ledgers ``known``."""
         findings = self.findings
         findings.counts.update(files=answer.files, bytes=answer.byte_count)
         findings.undigested |= answer.undigested & known
@@ -144,7 +144,7 @@ class Scrub:
         }
 
     def _asked(self, ledgers: Iterable[LedgerMetadata]) -> list[tuple[ReadAll, object]]:
-        """What each bookie says; who gives no answer is not asked again."""
+        """Return each bookie's answer; a silent bookie is not asked again."""
         of_member: dict[Member, list[LedgerMetadata]] = {}
         for ledger in ledgers:
             for member in dict.fromkeys(m for f in ledger.fragments for m in f.ensemble):
@@ -162,7 +162,7 @@ class Scrub:
         return list(zip(reads, self._run(reads), strict=True))
 
     def _changed(self, ledgers: Iterable[LedgerMetadata]) -> tuple[set[int], set[int]]:
-        """Ids of those that have changed meanwhile, and of those of which that is not known."""
+        """Return ids of the ledgers changed meanwhile, and of ledgers with unknown state."""
         changed: set[int] = set()
         unsure: set[int] = set()
         for ledger in ledgers:
@@ -175,20 +175,20 @@ class Scrub:
         return changed, unsure
 
     def _is_unreadable(self, ledger_id: int) -> bool:
-        """Whether nobody knows what the record says, which is no absence."""
+        """Return whether the record exists but cannot be read."""
         return layout.ledger_key(ledger_id) in self._cluster.unreadable
 
     # --- marks ----------------------------------------------------------------------------------
 
     def _note(self, member: Member, answer: Scrubbed, known: Collection[int]) -> None:
-        """Mark what is damaged, and take marks back of what is good or need not be there."""
+        """Mark damage; remove marks of good or unneeded copies."""
         bad = {i: one for i, one in answer.bad.items() if i in known}
         found = {i: one.mark for i, one in bad.items() if one.mark is not None}
         unsure = {i for i, one in bad.items() if one.unknown} | answer.partial | answer.undigested
         self._bring(News(member, found, unsure, set(known) - found.keys() - unsure))
 
     def _forget_what_is_gone(self) -> None:
-        """Take marks back of copies that no ledger needs any more."""
+        """Remove marks of copies no ledger needs any more."""
         marked = list(self._noted.marks(self._addresses))
         ledgers = self._records([ledger_id for _, ledger_id in marked])
         for member, ledger_id in marked:
@@ -202,7 +202,7 @@ class Scrub:
         try:
             left_out = self._noted.note(news)
         except BookKeeperError as error:
-            # What was found is told all the same: it took hours.
+            # The findings are reported all the same: reading took hours.
             self.findings.unnoted[news.member.bookie_id] = f"nothing is marked: {error.args[0]}"
             return
         if left_out:

@@ -1,8 +1,7 @@
 """Metadata as tables, for the ``view`` option of a read and for the command line.
 
-Every view is a schema and a function that makes its rows. Views are small: their rows grow with
-ledgers and bookies, not with entries. All are for people: times come from clocks that nothing else
-looks at.
+Every view is a schema and a function making its rows. Views are small: their rows grow with ledgers
+and bookies, not with entries. Views are for people: no decision uses the times they show.
 """
 
 import pyarrow as pa
@@ -67,7 +66,7 @@ VIEWS: dict[str, View] = {
 
 
 def table(view: str, cluster: Cluster, log_name: str | None) -> pa.Table:
-    """The rows of the view with this name.
+    """Return the rows of the named view.
 
     Raises:
         NoSuchLedgerError: there is no log ``log_name``.

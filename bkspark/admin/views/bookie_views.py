@@ -1,4 +1,4 @@
-"""The view of bookies, each looked at now."""
+"""The view of bookies, each probed now."""
 
 import pyarrow as pa
 
@@ -25,9 +25,9 @@ BOOKIES = pa.schema(
 
 
 def bookies(cluster: Cluster, log_name: str | None) -> list[Row]:
-    """One row per registered bookie, each looked at now; with a log those that serve it.
+    """One row per registered bookie, probed now; with a log only bookies of its ledgers.
 
-    ``free_bytes`` is null where nobody tells it: of an object store, or of a bookie that is away.
+    ``free_bytes`` is null if unknown, as for object stores and silent bookies.
     """
     lost = cluster.lost_members()
     serving = None if log_name is None else _serving(cluster, log_name)

@@ -1,4 +1,4 @@
-"""Views of ledgers: where they are, what is missing of them, and which recoveries are stuck."""
+"""Views of ledgers: their places, missing copies, and stuck recoveries."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -67,11 +67,11 @@ UNDERREPLICATED = pa.schema(
 
 
 UNREADABLE = "UNREADABLE"
-"""In place of the state of a ledger whose record cannot be read."""
+"""Shown in place of the state of a ledger with an unreadable record."""
 
 
 def ledgers(cluster: Cluster, log_name: str | None) -> list[Row]:
-    """One row per ledger, tombstones included; without a log also those that cannot be read."""
+    """One row per ledger, including tombstones; without a log also unreadable ledgers."""
     rows = ledger_rows(cluster, all_ledgers(cluster, log_name))
     if log_name is None and cluster.unreadable:
         rows += _unreadable_rows(cluster, places_of_ledgers(cluster))
@@ -79,7 +79,7 @@ def ledgers(cluster: Cluster, log_name: str | None) -> list[Row]:
 
 
 def ledger_rows(cluster: Cluster, found: Iterable[LedgerMetadata]) -> list[Row]:
-    """The rows of ``ledgers`` for those whose records were read."""
+    """The rows of ``ledgers`` for readable records."""
     places = places_of_ledgers(cluster)
     return [
         {
@@ -108,7 +108,7 @@ def _unreadable_rows(cluster: Cluster, places: Mapping[int, str]) -> Iterator[Ro
 
 
 def fragments(cluster: Cluster, log_name: str | None) -> list[Row]:
-    """One row per fragment: a range of entries and the bookies that hold them."""
+    """One row per fragment: a range of entries and its bookies."""
     return [
         row
         for ledger in all_ledgers(cluster, log_name)
@@ -135,9 +135,9 @@ def fragments_of(ledger: LedgerMetadata) -> list[Row]:
 
 
 def underreplicated(cluster: Cluster, log_name: str | None) -> list[Row]:
-    """One row per copy that is missing, or may be, as an audit finds them.
+    """One row per missing or possibly missing copy, as an audit finds them.
 
-    And one for each ledger that was made with fewer copies than wanted; it names no bookie.
+    A ledger created with too few copies gets a further row without a bookie.
     """
     ledgers = {ledger.ledger_id: ledger for ledger in all_ledgers(cluster, log_name)}
     found = [gap_row(gap) for gap in gaps_of(cluster, sorted(ledgers))]
@@ -161,17 +161,17 @@ def _row_of_short(ledger: LedgerMetadata) -> Row:
 
 
 def recoveries(cluster: Cluster, log_name: str | None) -> list[Row]:
-    """One row per ledger that is IN_RECOVERY, and why it cannot be closed."""
+    """One row per ledger IN_RECOVERY, with the reason it cannot be closed."""
     return recovery_rows(cluster, all_ledgers(cluster, log_name))
 
 
 def recovery_rows(cluster: Cluster, found: Iterable[LedgerMetadata]) -> list[Row]:
-    """The rows of ``recoveries`` for ledgers whose records were read."""
+    """The rows of ``recoveries`` for readable records."""
     return [_recovery(unfinished) for unfinished in unfinished_recoveries(cluster, found)]
 
 
 def recovery_of(cluster: Cluster, ledger: LedgerMetadata) -> Row | None:
-    """The row of ``recoveries`` for one ledger; None if it is not IN_RECOVERY."""
+    """The row of ``recoveries`` for one ledger; None if not IN_RECOVERY."""
     return next(iter(recovery_rows(cluster, [ledger])), None)
 
 

@@ -1,4 +1,4 @@
-"""Views of logs: what there is, and the ledgers on each list in order."""
+"""Views of logs: their state, and their ledgers in order."""
 
 from collections.abc import Iterator
 
@@ -66,10 +66,10 @@ HISTORY = pa.schema(
 
 
 def logs(cluster: Cluster, log_name: str | None, password: Password | None = None) -> list[Row]:
-    """One row per log, up to where it can be read now.
+    """One row per log, up to the current readable end.
 
-    Where that cannot be told of a log with an open tail, ``is_end_known`` is false: its row is
-    about what is closed, and there may be more.
+    If the readable end of an open tail is unknown, ``is_end_known`` is false: the row describes the
+    closed ledgers, and further entries may exist.
     """
     records = list(all_logs(cluster, log_name))
     seen = views_of(cluster, records, password or Password())
@@ -106,17 +106,17 @@ def _seconds(milliseconds: int | None) -> float | None:
 
 
 def _confirmed(view: LogView, ledger_id: int) -> int | None:
-    """How many entries of a ledger of the tail may be read; None if that was not looked at."""
+    """Return the number of readable entries of a tail ledger; None if not looked up."""
     counts = {place.ledger_id: place.entry_count for place in view.tail}
     return counts.get(ledger_id, 0) if ledger_id in view.metadata else None
 
 
 def history(cluster: Cluster, log_name: str | None, password: Password | None = None) -> list[Row]:
-    """What made each log what it is now: its newest truncation, then each ledger on its list.
+    """The origin of each log's content: its newest truncation, then each listed ledger.
 
-    A closed ledger has its version for ever. An open one has no version yet, and the entries and
-    bytes that can be read now, unless that cannot be told. One that a compaction has made has the
-    version of the last that it replaced.
+    A closed ledger keeps its version for ever. An open ledger has no version yet, but the entries
+    and bytes readable now, if known. A ledger made by a compaction has the version of the last
+    replaced ledger.
     """
     records = list(all_logs(cluster, log_name))
     open_ended = [log for log in records if log.tail]
@@ -126,7 +126,7 @@ def history(cluster: Cluster, log_name: str | None, password: Password | None = 
 
 
 def _truncation(log: LogRecord) -> Iterator[Row]:
-    """Where the log begins since then; it took entries away and is no version of its own."""
+    """Yield the log's new beginning; a truncation removes entries and is no version of its own."""
     if log.first_offset:
         yield {
             **dict.fromkeys(HISTORY.names),
@@ -174,7 +174,7 @@ def _write(
 
 
 def _operation(ledger: LedgerMetadata) -> str | None:
-    """What wrote the ledger; None for one from before that was noted."""
+    """Return the operation that wrote the ledger; None for a ledger older than the note."""
     noted = ledger.settings.custom_metadata.get(OPERATION_KEY)
     return noted or (STREAM if queries_of({}, ledger.transactions) else None)
 

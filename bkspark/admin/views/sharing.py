@@ -1,4 +1,4 @@
-"""What all views share: which logs and ledgers there are, and how facts about them are shown."""
+"""Shared parts of all views: reading logs and ledgers, and formatting facts."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ def sizes_of(row: Mapping[str, Any]) -> str:
 
 
 def timestamp(milliseconds: int) -> datetime | None:
-    """None if the time was not recorded, or lies outside of the calendar."""
+    """Return the time; None if not recorded, or outside of the calendar."""
     is_known = 0 < milliseconds <= CALENDAR_END_MS
     return datetime.fromtimestamp(milliseconds / 1000, UTC) if is_known else None
 
@@ -73,7 +73,7 @@ def quorum_of(record: LogRecord | LedgerMetadata) -> Row:
 
 
 def all_logs(cluster: Cluster, log_name: str | None) -> Iterator[LogRecord]:
-    """The log of this name, or all that are not deleted.
+    """Yield the named log, or all logs not deleted.
 
     Raises:
         NoSuchLedgerError: there is no log ``log_name``.
@@ -88,7 +88,7 @@ def all_logs(cluster: Cluster, log_name: str | None) -> Iterator[LogRecord]:
 
 
 def all_ledgers(cluster: Cluster, log_name: str | None) -> Iterator[LedgerMetadata]:
-    """The ledgers of a log, or all, tombstones included; raises what ``all_logs`` raises."""
+    """Yield a log's ledgers, or all ledgers, with tombstones; raise the errors of ``all_logs``."""
     if log_name is not None:
         cluster.log(log_name)
     for ledger_id in cluster.ledger_ids():
@@ -98,7 +98,7 @@ def all_ledgers(cluster: Cluster, log_name: str | None) -> Iterator[LedgerMetada
 
 
 def places_of_ledgers(cluster: Cluster) -> dict[int, str]:
-    """Ledgers that are on the list of their log, or dropped from it."""
+    """Return ``LISTED`` or ``DROPPED`` by ledger id, for ledgers known to their logs."""
     places: dict[int, str] = {}
     for name in cluster.log_names():
         seen = cluster.logs.get(name)
