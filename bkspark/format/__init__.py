@@ -1,1 +1,1 @@
-"""Bytes and names <-> protocol values. No files are opened here."""
+"""Converts protocol values to bytes and names, and back. No files are opened here."""

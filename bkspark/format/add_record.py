@@ -1,4 +1,4 @@
-"""``AddRecord`` <-> the JSON values of its header."""
+"""Converts an ``AddRecord`` to the JSON values of its header, and back."""
 
 from functools import lru_cache
 from typing import Any
@@ -19,15 +19,15 @@ from bkspark.protocol.ledger.record import (
 )
 
 FIRST_VERSION, LAST_VERSION = 1, 2
-"""A record of the first says nothing of what the members had stored before."""
+"""Records of the first version do not state what members had stored before."""
 
 ENTRY_LOG_BYTES_MAX = 2**50
 MESSAGE_BYTES_MAX = 2**31 - 1
-"""Nothing that was written is longer, and nobody reserves memory for what says that it is."""
+"""Longer than any written message; larger claims are refused before memory is reserved."""
 
 
 def to_json(record: AddRecord) -> dict[str, Any]:
-    """What the header of ``record`` says."""
+    """Return the header of ``record`` as JSON values."""
     quorum = record.quorum
     value: dict[str, Any] = {
         "ledger": record.ledger_id,
@@ -59,18 +59,18 @@ def to_json(record: AddRecord) -> dict[str, Any]:
 
 
 def version(record: AddRecord) -> int:
-    """The format version of ``record``: it keeps the one that it was written in."""
+    """Return the format version in which ``record`` was written."""
     return LAST_VERSION if record.stored else FIRST_VERSION
 
 
 def from_json(fields: Fields, ledger_id: int, version: int) -> AddRecord:
-    """The record of a header whose digest was checked.
+    """Decode the record of a header whose digest was checked.
 
     Args:
-        version: of the format, as its frame says.
+        version: of the format, according to the frame.
 
     Raises:
-        CorruptDataError: it is not possible for a record of this ledger.
+        CorruptDataError: no record of this ledger can have such a header.
     """
     try:
         quorum = _quorum(*fields.take("quorum", list))
@@ -97,7 +97,7 @@ def from_json(fields: Fields, ledger_id: int, version: int) -> AddRecord:
 
 @lru_cache(maxsize=1024, typed=True)
 def _quorum(*sizes: object) -> Quorum:
-    """Few are different, and each record has one."""
+    """Cached: each record has a quorum, and few differ."""
     if set(map(type, sizes)) != {int}:
         raise ValueError("malformed quorum")
     return Quorum(*sizes)  # type: ignore[arg-type]
@@ -128,10 +128,10 @@ def _attempt(fields: Fields, quorum: Quorum) -> AttemptLogs:
 
 
 def part(stripe: object, length: object, digest: object) -> InlinePart:
-    """One of a record's parts.
+    """Build one of a record's parts.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the values are no part.
     """
     if type(stripe) is not int or type(length) is not int or not isinstance(digest, str):
         raise ValueError("malformed part")
@@ -152,10 +152,10 @@ def _stored(fields: Fields, quorum: Quorum, version: int) -> tuple[int, ...]:
 
 
 def require_readable(record: AddRecord, header: bytes) -> None:
-    """Refuse a record that no reader would decode from ``header``, before it is stored.
+    """Refuse to store a record that no reader could decode from ``header``.
 
-    A record of entry logs is decoded, once a commit. That would take a tenth of a small append, so
-    the bounds of other records are compared, which a test shows to be the same.
+    A record of entry logs is decoded, once a commit. Decoding would take a tenth of a small append,
+    so other records are only compared with the bounds; a test shows that both checks agree.
 
     Raises:
         InvalidRequestError: a number is out of its bounds, or the record contradicts itself.
@@ -181,9 +181,9 @@ def _decodes(record: AddRecord, header: bytes) -> bool:
 
 
 def _is_within_bounds(record: AddRecord) -> bool:
-    """Whether a reader takes each value of a record without entry logs by itself.
+    """Return whether a reader accepts each value of a record without entry logs.
 
-    What the record's coherence bounds from below is not compared again.
+    Lower bounds that ``is_coherent`` implies are not compared again.
     """
     first, last, confirmed = record.first_entry_id, record.last_entry_id, record.last_add_confirmed
     if not (type(first) is type(last) is type(confirmed) is int):
@@ -204,12 +204,12 @@ def _is_within_bounds(record: AddRecord) -> bool:
 
 @lru_cache(maxsize=1024, typed=True)
 def _are_constants_readable(*numbers: int) -> bool:
-    """Few are different: they change with a writer or a fragment."""
+    """Cached: these numbers change only with a writer or a fragment."""
     return are_stored_numbers(numbers)
 
 
 def is_coherent(record: AddRecord) -> bool:
-    """Whether the parts, or the attempts in order, cover exactly the record's entries."""
+    """Return whether the parts, or the attempts in order, cover exactly the record's entries."""
     first, last = record.first_entry_id, record.last_entry_id
     if record.stored and not -1 <= min(record.stored) <= max(record.stored) < first:
         return False

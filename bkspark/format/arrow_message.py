@@ -1,8 +1,8 @@
-"""One Arrow record batch message, decoded without trusting the sizes it declares.
+"""Decodes one Arrow record batch message without trusting the sizes it declares.
 
-A compressed buffer starts with the size it will have when unpacked, and Arrow allocates that before
-it looks at the data. So the declared sizes are added up first; the message's flatbuffer is read
-just far enough to find the buffers (Arrow format, ``Message.fbs``).
+A compressed buffer starts with its unpacked size, and Arrow allocates the size before looking at
+the data. So the declared sizes are added up first. The message's flatbuffer is read just far enough
+to find the buffers (Arrow format, ``Message.fbs``).
 """
 
 import struct
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 MALFORMED = (pa.ArrowException, ValueError, OSError, OverflowError, struct.error)
-"""What decoding raises on bytes that are no such message."""
+"""Errors of decoding bytes that are no such message."""
 
 _INT64 = struct.Struct("<q")
 
@@ -24,10 +24,10 @@ def decode_batch(
     unpacked_bytes_max: int,
     columns: Sequence[int] | None = None,
 ) -> pa.RecordBatch:
-    """The batch in ``data``, fully validated; only ``columns`` (indexes) of it if given.
+    """Decode and fully validate the batch in ``data``; only ``columns`` (indexes) if given.
 
     Args:
-        unpacked_bytes_max: what a packed batch may claim; 0 where none may be packed.
+        unpacked_bytes_max: the largest claim of a compressed batch; 0 refuses compressed batches.
 
     Raises:
         one of ``MALFORMED``: malformed, of another number of rows than ``row_count``, or larger
@@ -55,7 +55,7 @@ def decode_batch(
 def _decode_columns(
     data: bytes | memoryview, schema: pa.Schema, columns: Sequence[int] | None
 ) -> pa.RecordBatch:
-    """Through a stream reader, the only one that can leave columns packed."""
+    """Decode through a stream reader, the only reader that can skip compressed columns."""
     options = pa.ipc.IpcReadOptions(included_fields=None if columns is None else sorted(columns))
     stream = pa.py_buffer(b"".join([schema.serialize(), data]))
     batch = pa.ipc.open_stream(stream, options=options).read_next_batch()
@@ -74,14 +74,14 @@ class _Table:
         self._vtable = position - struct.unpack_from("<i", data, position)[0]
 
     def field(self, number: int) -> int | None:
-        """Absolute position of a field, None if it is absent."""
+        """Return the absolute position of a field, None if absent."""
         size = struct.unpack_from("<H", self.data, self._vtable)[0]
         at = 4 + 2 * number
         offset = struct.unpack_from("<H", self.data, self._vtable + at)[0] if at < size else 0
         return self.position + offset if offset else None
 
     def follow(self, number: int) -> int | None:
-        """Absolute position of what a field points at, None if it is absent."""
+        """Return the absolute position of a field's target, None if absent."""
         at = self.field(number)
         return None if at is None else at + int(struct.unpack_from("<I", self.data, at)[0])
 
@@ -102,7 +102,9 @@ def _batch_table(message: pa.Message) -> _Table:
 
 
 def _row_count(message: pa.Message) -> int:
-    """Rows that the batch declares; without columns of any width they cost the writer nothing."""
+    """Return the declared rows. Without columns of any width, a huge claim costs its writer
+    nothing.
+    """
     table = _batch_table(message)
     at = table.field(_BATCH_LENGTH)
     return 0 if at is None else int(_INT64.unpack_from(table.data, at)[0])

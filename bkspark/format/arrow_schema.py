@@ -1,4 +1,4 @@
-"""Arrow schemas: stored, compared, merged, and put on batches without touching their data."""
+"""Arrow schemas: encodes, compares and merges them, and relabels batches without a copy."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ OFFSET_COLUMN = "_offset"
 LEDGER_COLUMN = "_ledger_id"
 ENTRY_COLUMN = "_entry_id"
 METADATA_COLUMNS = (OFFSET_COLUMN, LEDGER_COLUMN, ENTRY_COLUMN)
-"""Columns that readers put beside those of the user; in any case of letters, for Spark's sake."""
+"""Columns that readers add to the user's columns. Reserved in any case, because of Spark."""
 
 
 BYTES_SCHEMA = pa.schema([pa.field("value", pa.binary())])
@@ -22,15 +22,15 @@ BYTES_SCHEMA = pa.schema([pa.field("value", pa.binary())])
 
 
 def encode(schema: pa.Schema) -> bytes:
-    """``schema`` as an IPC schema message."""
+    """Encode ``schema`` as an IPC schema message."""
     return bytes(schema.serialize().to_pybytes())
 
 
 def decode(data: bytes) -> pa.Schema:
-    """The schema in ``data``.
+    """Decode the schema in ``data``.
 
     Raises:
-        CorruptDataError: it is not a schema message.
+        CorruptDataError: the data is no schema message.
     """
     try:
         return pa.ipc.read_schema(pa.py_buffer(data))
@@ -39,15 +39,15 @@ def decode(data: bytes) -> pa.Schema:
 
 
 def find_doubled(names: Iterable[str]) -> list[str]:
-    """The names that are given twice or more, in alphabetical order; each is looked at once."""
+    """Return names given twice or more, in alphabetical order, in linear time."""
     return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def require_storable(schema: pa.Schema) -> None:
-    """Refuse what could be written but not be read back.
+    """Refuse a schema whose rows could be written but not read back.
 
     Raises:
-        InvalidRequestError: it says why.
+        InvalidRequestError: with the reason.
     """
     names = schema.names
     doubled = find_doubled(names)
@@ -67,7 +67,7 @@ def require_storable(schema: pa.Schema) -> None:
             hint="give it another name",
         )
     for field in schema:
-        with suppress(RecursionError):  # too deep for Arrow, which is asked below
+        with suppress(RecursionError):  # too deep for Arrow; the check below reports it
             _require_readable_names(field, field.name)
             _require_spark_type(field)
     if not _why_unreadable(schema):
@@ -82,9 +82,10 @@ def require_storable(schema: pa.Schema) -> None:
 
 
 def _why_unreadable(columns: pa.Schema) -> str:
-    """Encode no rows, and decode them as readers do; why that fails, for one by deep nesting.
+    """Encode and decode a batch without rows as readers do; return why this fails, or an empty
+    text.
 
-    The columns are parts of a struct, because that is how Spark hands them to a task.
+    Deep nesting is one reason. The columns are parts of a struct, as Spark hands them to a task.
     """
     schema = pa.schema([("row", pa.struct(list(columns)))])
     try:
@@ -96,7 +97,7 @@ def _why_unreadable(columns: pa.Schema) -> str:
 
 
 def _require_spark_type(field: pa.Field) -> None:
-    """Refuse what no DataFrame could have as a column."""
+    """Refuse a type that no DataFrame column can have."""
     if _has_dictionary(field.type):
         raise InvalidRequestError(
             f"column {field.name!r} is {field.type}, and dictionaries cannot be stored",
@@ -120,7 +121,7 @@ def _require_spark_type(field: pa.Field) -> None:
 def _require_readable_names(field: pa.Field, column: str) -> None:
     """Refuse names that Spark cannot read, at any depth.
 
-    Arrow's C interface ends a name at NUL. Of two fields with one name Spark finds no values.
+    Arrow's C interface ends a name at NUL. For two fields with one name, Spark finds no values.
     """
     if "\0" in field.name:
         raise InvalidRequestError(
@@ -143,12 +144,12 @@ def _is_extension(kind: pa.DataType) -> bool:
 
 
 def require_values(batch: pa.RecordBatch, *, everywhere: bool = False) -> None:
-    """Refuse nulls in the columns that may not have them, or in any if ``everywhere``.
+    """Refuse nulls in columns that may not have them, or in all columns if ``everywhere``.
 
-    Arrow counts them once for a batch, and does not look at rows where there are none.
+    Arrow counts nulls once for a batch, and does not look at rows if there are none.
 
     Raises:
-        InvalidRequestError: it names the column.
+        InvalidRequestError: with the name of the column.
     """
     for field, column in zip(batch.schema, batch.columns):
         if column.null_count and (everywhere or not field.nullable):
@@ -170,7 +171,7 @@ def _has_dictionary(kind: pa.DataType) -> bool:
 
 
 class _Relabelled:
-    """A batch's data offered under another schema, through Arrow's C interface: no copy."""
+    """Offers a batch's data under another schema through Arrow's C interface, without a copy."""
 
     def __init__(self, batch: pa.RecordBatch, schema: pa.Schema) -> None:
         self._batch = batch
@@ -182,14 +183,14 @@ class _Relabelled:
 
 
 def relabel(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """``batch`` as ``schema``, whose columns it has by name; those that it lacks are null.
+    """Return ``batch`` as ``schema``, with columns matched by name; missing columns become null.
 
-    Types may differ in time zones, nullability and metadata, and where a cast keeps the value.
-    Spark puts the session's time zone into the type and the instants are the same in any zone; a
-    cast of deeply nested columns would copy them for nothing.
+    Types may differ in time zones, nullability and metadata, and if a cast keeps the value. Spark
+    puts the session's time zone into the type, but instants are the same in any zone. For such
+    differences a cast of deeply nested columns would only copy them.
 
     Raises:
-        InvalidRequestError: the types differ in more than that.
+        InvalidRequestError: the types differ in more.
     """
     if batch.schema.equals(schema, check_metadata=True):
         return batch
@@ -207,14 +208,14 @@ def relabel(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def relabelled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """``batch`` as ``schema``, of which only its buffers must be the same; nothing is looked at."""
+    """Return ``batch`` as ``schema``, unchecked; only the buffers must be the same."""
     return pa.record_batch(_Relabelled(batch, schema))
 
 
 def by_name(base: pa.Schema, given: pa.Schema) -> pa.Schema:
-    """``given`` with the columns of ``base`` first, in its order and under its names.
+    """Return ``given`` with the columns of ``base`` first, in its order and under its names.
 
-    Nullable columns that only ``base`` has are there too: rows of ``given`` are null there. Columns
+    Nullable columns that only ``base`` has are included: rows of ``given`` are null there. Columns
     that only ``given`` has come last.
 
     Raises:
@@ -236,7 +237,8 @@ def by_name(base: pa.Schema, given: pa.Schema) -> pa.Schema:
 
 
 def fits(stored: pa.Schema, given: pa.Schema) -> bool:
-    """Whether rows of ``given`` can be stored as ``stored``, matched by name: same Spark types.
+    """Return whether rows of ``given`` can be stored as ``stored``, matched by name: same Spark
+    types.
 
     Nullability and other metadata may differ.
     """
@@ -251,7 +253,9 @@ def fits(stored: pa.Schema, given: pa.Schema) -> bool:
 
 
 def difference(expected: pa.Schema, given: pa.Schema) -> str:
-    """In one line, what must change in ``given`` to be ``expected``, where columns may be null."""
+    """Describe in one line how ``given`` must change to be ``expected``; nullable columns may be
+    missing.
+    """
     notes, changed = list[str](), list[str]()
     for field, place in zip(
         expected, column_names.places(expected.names, given.names), strict=True
@@ -266,7 +270,7 @@ def difference(expected: pa.Schema, given: pa.Schema) -> str:
 
 
 def merged(base: pa.Schema, added: pa.Schema) -> pa.Schema:
-    """``base`` and behind it the nullable columns that only ``added`` has.
+    """Return ``base`` followed by the nullable columns that only ``added`` has.
 
     Raises:
         InvalidRequestError: a column of ``base`` is of another type in ``added``, or is missing and
@@ -291,9 +295,10 @@ def merged(base: pa.Schema, added: pa.Schema) -> pa.Schema:
 
 
 def filled(base: pa.Schema, given: pa.Schema) -> pa.Schema | None:
-    """``base`` with the types that ``given`` brings for its void columns; None if they do not fit.
+    """Return ``base`` with the types of ``given`` for its void columns; None if the schemas do not
+    fit.
 
-    A void column has had no values but null, so any type may follow.
+    A void column has had only nulls, so any type may follow.
     """
     if column_names.unplaced(base.names, given.names):
         return None
@@ -304,9 +309,9 @@ def filled(base: pa.Schema, given: pa.Schema) -> pa.Schema | None:
 
 
 def _column_of_both(stored: pa.Field, given: pa.Field) -> pa.Field | None:
-    """The column that can hold values of both: ``stored`` itself, or ``given`` if that was void.
+    """Return the column that can hold values of both; None if neither can.
 
-    None if neither can.
+    The result is ``stored`` itself, or ``given`` if ``stored`` was void.
     """
     try:
         old, new = spark_types.spark_type(stored), spark_types.spark_type(given)
@@ -321,7 +326,7 @@ def _column_of_both(stored: pa.Field, given: pa.Field) -> pa.Field | None:
 
 
 def _difference_of(wanted: pa.Field, got: pa.Field) -> str:
-    """In Arrow's words, unless only Spark tells the types apart."""
+    """Describe a difference by Arrow types, or by Spark types if the Arrow types are equal."""
     kinds = [got.type, wanted.type]
     if _bare_type(got.type) == _bare_type(wanted.type):
         kinds = [spark_types.shown(spark_types.spark_type(field)) for field in (got, wanted)]
@@ -329,10 +334,10 @@ def _difference_of(wanted: pa.Field, got: pa.Field) -> str:
 
 
 def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
-    """``column`` with the field's type.
+    """Return ``column`` with the field's type.
 
     Raises:
-        InvalidRequestError: a value, or all, cannot be had in it; says why.
+        InvalidRequestError: a value, or the whole type, cannot be cast; with the reason.
     """
     if _bare_type(column.type) == _bare_type(field.type):
         batch = relabelled(
@@ -341,7 +346,7 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
         return batch.column(0)
     try:
         if _has_list_of_void(field.type):
-            # Arrow 26 gives such a list the length of what it is in, if it stays as it is.
+            # Arrow 26 would give an unchanged list the length of its parent.
             return pa.array(column.to_pylist(), field.type)
         return column.cast(field.type)
     except (pa.ArrowException, ValueError, OverflowError) as error:
@@ -363,7 +368,7 @@ def _bare(schema: pa.Schema) -> pa.Schema:
 
 
 def _bare_type(kind: pa.DataType) -> pa.DataType:
-    """``kind`` without time zones, nullability and metadata, at any depth."""
+    """Return ``kind`` without time zones, nullability and metadata, at any depth."""
     if pa.types.is_timestamp(kind):
         return pa.timestamp(kind.unit, "UTC") if kind.tz else kind
     if pa.types.is_struct(kind):

@@ -1,7 +1,7 @@
-"""Values of rows that are about to be stored: readers must be able to decode all of them.
+"""Checks values of rows before they are stored: readers must be able to decode all of them.
 
-Readers validate each batch in full and take a copy that fails for damaged. So the same validation
-runs here, before the rows are encoded, and names the column and the row.
+Readers validate each batch in full, and treat a copy that fails as damaged. So the same validation
+runs here, before the rows are encoded. An error names the column and the row.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,10 +14,10 @@ from bkspark.format import arrow_schema, column_names, spark_types
 
 
 class ValueRules:
-    """What the values of rows with ``schema`` must be.
+    """Rules for the values of rows with ``schema``.
 
     Args:
-        schema: of the ledger; rows have it already.
+        schema: of the ledger and of the rows.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -30,10 +30,10 @@ class ValueRules:
 
         Args:
             first_row: the number of the first of ``rows`` in ``of``.
-            of: what rows are counted in, for messages.
+            of: the container in which rows are counted, for messages.
 
         Raises:
-            InvalidRequestError: it names the column and the row.
+            InvalidRequestError: with the column and the row.
         """
         try:
             rows.validate(full=True)
@@ -46,13 +46,13 @@ class ValueRules:
 
 
 def require_convertible(stored: pa.Schema, given: pa.Schema) -> None:
-    """Refuse a table with ``given`` where a ledger stores ``stored``.
+    """Refuse a table with schema ``given`` if the ledger's schema ``stored`` cannot take it.
 
-    Columns are matched by name. Arrow types may differ where a cast keeps each value or fails; a
-    Spark type that the Arrow type does not tell must be said by the table too.
+    Columns are matched by name. Arrow types may differ if a cast keeps each value or fails. If the
+    Arrow type does not imply the Spark type, the table must state the Spark type too.
 
     Raises:
-        InvalidRequestError: it shows the difference.
+        InvalidRequestError: with the difference.
     """
     given = arrow_schema.by_name(stored, given)
     pairs = zip(stored, given) if stored.names == given.names else None
@@ -64,7 +64,7 @@ def require_convertible(stored: pa.Schema, given: pa.Schema) -> None:
 
 
 def _difference(stored: pa.Schema, given: pa.Schema) -> str:
-    """Only of the columns that do not convert; names first."""
+    """Describe only columns that do not convert; names first."""
     if stored.names != given.names:
         return arrow_schema.difference(stored, given)
     odd = [n for n, pair in enumerate(zip(stored, given)) if not _is_convertible(*pair)]
@@ -84,14 +84,14 @@ def _is_convertible(stored: pa.Field, given: pa.Field) -> bool:
 
 
 def _has_tag(kind: pa.DataType) -> bool:
-    """Whether a struct is tagged as one of Spark's own types, at any depth."""
+    """Return whether a struct is tagged as one of Spark's own types, at any depth."""
     if pa.types.is_struct(kind) and isinstance(spark_types.natural_type(kind), str):
         return True
     return any(_has_tag(kind.field(number).type) for number in range(kind.num_fields))
 
 
 def _converts(given: pa.DataType, stored: pa.DataType) -> bool:
-    """Whether Arrow's cast keeps every value, or fails on those that it cannot keep."""
+    """Return whether Arrow's cast keeps every value, or fails on values it cannot keep."""
     if given == stored or pa.types.is_null(given):
         return True
     if pa.types.is_dictionary(given):
@@ -138,7 +138,7 @@ _FAMILIES: tuple[Callable[[pa.DataType], bool], ...] = (
 )
 
 
-# --- what is said of a value ---------------------------------------------------------------------
+# --- single values -------------------------------------------------------------------------------
 
 
 def _require_length(rows: pa.RecordBatch, index: int, most: int, first_row: int, of: str) -> None:
@@ -157,7 +157,7 @@ def _require_length(rows: pa.RecordBatch, index: int, most: int, first_row: int,
 def _require_spark_values(rows: pa.RecordBatch, index: int, of: str) -> None:
     """Refuse variants and places without their parts, and places of another SRID than their type's.
 
-    Spark stops reading at such a value, whatever else is read.
+    Spark stops reading at such a value, even when it reads other columns.
     """
     for part in _tagged_parts(rows.column(index)):
         values = part.drop_null().flatten()
@@ -178,12 +178,12 @@ def _are_all(values: list[pa.Array], part: pa.Array, srid: int) -> bool:
 
 
 def _tagged_parts(column: pa.Array) -> Iterator[pa.StructArray]:
-    """The values of Spark's own types in a column, at any depth."""
+    """Yield the values of Spark's own types in a column, at any depth."""
     kind = column.type
     if not _has_tag(kind):
         return
     if pa.types.is_map(kind):
-        maps = column.take(pa.arange(0, len(column))).drop_null()  # which leaves no other items
+        maps = column.take(pa.arange(0, len(column))).drop_null()  # so no unused items are left
         yield from _tagged_parts(maps.keys)
         yield from _tagged_parts(maps.items)
     elif spark_types.is_list(kind):
@@ -232,7 +232,7 @@ def _is_sound(column: pa.Array) -> bool:
 
 
 def _first_unsound(column: pa.Array) -> int:
-    """The first row with a bad value; all else of the column is known to be good."""
+    """Return the first row with a bad value; the rest of the column must be good."""
     begin, end = 0, len(column)
     while end - begin > 1:
         middle = (begin + end) // 2
@@ -242,7 +242,7 @@ def _first_unsound(column: pa.Array) -> int:
 
 
 def _with_bytes(column: pa.Array) -> pa.Array | None:
-    """The same buffers with each string as bytes; None if Arrow cannot show them so."""
+    """Return the same buffers with each string as bytes; None if Arrow cannot show them so."""
     batch = pa.RecordBatch.from_arrays([column], ["c"])
     try:
         shown = arrow_schema.relabelled(batch, pa.schema([("c", _bytes_type(column.type))]))

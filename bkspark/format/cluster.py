@@ -1,7 +1,7 @@
-"""Records about the cluster itself: its identity, its bookies, the ledger id counter.
+"""Encodes records about the cluster: its identity, its bookies, the ledger id counter.
 
-In the metadata store a bookie's record says where it is and which incarnation is meant; on the
-bookie itself the cookie says the same (``cookie``). Only where both agree is a bookie believed.
+In the metadata store a bookie's record gives its place and incarnation. On the bookie the cookie
+repeats the incarnation (``cookie``). A bookie is trusted only if both agree.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ BOOKIE_KIND = "bookie"
 COUNTER_KIND = "counter"
 
 GROUP_MAX = 2**32 - 2
-"""The largest id that a system gives to a group."""
+"""The largest group id of an operating system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,10 @@ class ClusterRecord:
     """A cluster's identity: a random id that every cookie repeats.
 
     Attributes:
-        storage_risk: why the metadata store might lose records, if somebody chose to use it all
-            the same; else empty.
-        group: id of the group of operating system users that share its folders and files; None if
-            one user has them.
+        storage_risk: why the metadata store might lose records, if the operator accepted the risk;
+            else empty.
+        group: id of the group of operating system users that shares the folders and files; None for
+            a single user.
     """
 
     cluster_id: str
@@ -44,13 +44,14 @@ class BookieRecord:
 
     Attributes:
         url: where its storage is, as every host sees it.
-        domain: failure domain; bookies that share one are expected to be lost together.
-        is_read_only: an operator's wish: not chosen for new ensembles, still read.
-        storage_risk: as of a ``ClusterRecord``.
-        is_full: its disk has passed the upper mark, and was not seen below the lower one since.
+        domain: failure domain; bookies of one domain are expected to be lost together.
+        is_read_only: set by an operator: not chosen for new ensembles, still read.
+        storage_risk: as in ``ClusterRecord``.
+        is_full: its disk has passed the upper mark, and has not been seen below the lower mark
+            since.
         marks: how full its disk may get.
-        is_leaving: somebody is about to remove it; whoever names it from now on finds that out.
-        is_removed: it is no bookie of the cluster any more, and its id is given to no other.
+        is_leaving: a removal has been announced; clients that newly name the bookie find it out.
+        is_removed: no longer a bookie of the cluster; its id is never used again.
     """
 
     bookie_id: str
@@ -66,7 +67,7 @@ class BookieRecord:
 
     @property
     def is_going(self) -> bool:
-        """Whether no ledger may name it any more."""
+        """Whether no ledger may newly name the bookie."""
         return self.is_leaving or self.is_removed
 
 
@@ -93,7 +94,7 @@ def decode_cluster(data: bytes) -> ClusterRecord:
 
 
 def take_group(fields: Fields) -> int | None:
-    """The group of a cluster, in its record or in a cookie."""
+    """Take the cluster's group from its record or from a cookie."""
     group = fields.take_or_none("group", int)
     if group is not None and not 0 <= group <= GROUP_MAX:
         raise CorruptDataError(f"{fields.what}: there can be no group {group}")
@@ -107,7 +108,7 @@ def encode_bookie(record: BookieRecord, nonce: str) -> bytes:
         "incarnation": record.incarnation,
         "url": record.url,
         "domain": record.domain,
-        # Older versions know of no others that nothing is to be placed on.
+        # Older versions know of no other reason to place no entries on a bookie.
         "read_only": record.is_read_only or record.is_going,
         **_risk(record),
         **({"full": True} if record.is_full else {}),
@@ -118,7 +119,7 @@ def encode_bookie(record: BookieRecord, nonce: str) -> bytes:
     return envelope.encode(BOOKIE_KIND, layout.bookie_key(record.bookie_id), value)
 
 
-@lru_cache(1024)  # whoever places a ledger, or follows one, looks at all of them again
+@lru_cache(1024)  # each placement or follower of a ledger reads all records again
 def decode_bookie(bookie_id: str, data: bytes) -> BookieRecord:
     fields = envelope.decode(BOOKIE_KIND, layout.bookie_key(bookie_id), data)
     if fields.take("id", str) != bookie_id:
@@ -138,12 +139,12 @@ def decode_bookie(bookie_id: str, data: bytes) -> BookieRecord:
 
 
 def _risk(record: ClusterRecord | BookieRecord) -> dict[str, str]:
-    """Said only where there is one."""
+    """Return the field, only if there is a risk."""
     return {"storage_risk": record.storage_risk} if record.storage_risk else {}
 
 
 def _marks(marks: Marks) -> dict[str, int]:
-    """Said only where they are others than usual."""
+    """Return the fields, only if they differ from the usual marks."""
     if marks == USUAL_MARKS:
         return {}
     return {"high_permille": marks.high_permille, "low_permille": marks.low_permille}

@@ -1,7 +1,7 @@
-"""Columns, and fields of structs, are matched by name.
+"""Matches columns, and fields of structs, by name.
 
-The order of columns does not matter. A name is matched as it is written, or, if no other column has
-it, by letters in another case. A column that is missing is null.
+The order of columns does not matter. A name matches exactly, or, without an exact match, in another
+case. A missing column is null.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 
 def places(stored: Sequence[str], given: Sequence[str]) -> list[int | None]:
-    """For each name of ``stored`` its place among ``given``; None if it is not there."""
+    """Return, for each name of ``stored``, its place among ``given``; None if missing."""
     exact = {name: place for place, name in enumerate(given)}
     there = set(stored)
     folded = {name.lower(): place for place, name in enumerate(given) if name not in there}
@@ -28,15 +28,16 @@ def places(stored: Sequence[str], given: Sequence[str]) -> list[int | None]:
 
 
 def unplaced(stored: Sequence[str], given: Sequence[str]) -> list[int]:
-    """The places of those of ``given`` that ``stored`` does not have."""
+    """Return the places of names in ``given`` that ``stored`` does not have."""
     placed = set(places(stored, given))
     return [place for place in range(len(given)) if place not in placed]
 
 
 def arranged(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """``batch`` with the names of ``schema`` in its order, at any depth; types stay as they are.
+    """Return ``batch`` with the names of ``schema`` in its order, at any depth; types stay as they
+    are.
 
-    What ``batch`` lacks is null. It has nothing that ``schema`` lacks.
+    Missing columns become null. ``batch`` must have no column that ``schema`` lacks.
     """
     found = places(schema.names, batch.schema.names)
     columns = [
@@ -70,7 +71,9 @@ def _arranged_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _arranged_list(array: pa.Array, element: pa.DataType, lists: Any) -> pa.Array:
-    """The lists stay of their own kind, such as large ones: a cast makes others of them."""
+    """Arrange the values of a list, keeping its kind, such as large lists; a cast would change
+    it.
+    """
     if lists is pa.FixedSizeListArray:
         size = array.type.list_size
         values = array.values.slice(array.offset * size, len(array) * size)
@@ -80,7 +83,7 @@ def _arranged_list(array: pa.Array, element: pa.DataType, lists: Any) -> pa.Arra
 
 
 def _list_arrays(kind: pa.DataType) -> Any:
-    """The class of arrays of ``kind``, if it is one of the lists that Spark reads as an array."""
+    """Return the array class of ``kind``, if Spark reads such lists as arrays."""
     return next((lists for is_list, lists in _LISTS if is_list(kind)), None)
 
 
@@ -106,8 +109,10 @@ def _arranged_struct(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _offsets(array: pa.Array) -> pa.Array:
-    """The offsets of a list in an array of their own, which Arrow wants beside a mask."""
-    # Late, because most rows are in order and each worker process loads its own modules.
+    """Return the offsets of a list as a separate array, which Arrow requires together with a
+    mask.
+    """
+    # Imported late, because most rows are in order and each worker process loads its own modules.
     import pyarrow.compute as pc
 
     return pc.add(array.offsets, pa.scalar(0, array.offsets.type))

@@ -1,8 +1,8 @@
-"""The cookie: the file that makes a directory a bookie, and *this* bookie.
+"""The cookie: the file that identifies a directory as a certain bookie.
 
 Every use of a bookie begins with its cookie. A wiped directory that is initialised again gets
-another incarnation, and so is another bookie, whose absences prove nothing (RB-09, RB-10, H18). Nor
-is the same path of another machine, or an empty mount point, a bookie (H40).
+another incarnation, and so is another bookie, whose absences prove nothing (RB-09, RB-10, H18). The
+same path on another machine, or an empty mount point, is no bookie either (H40).
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Cookie:
     Attributes:
         cluster_id, incarnation: random, 32 hex digits.
         created_ms: for people only.
-        group: of the cluster, as its record says; None if one user has it.
+        group: of the cluster, as in its record; None for a single user.
     """
 
     cluster_id: str
@@ -32,7 +32,7 @@ class Cookie:
 
 
 def encode(cookie: Cookie) -> bytes:
-    """The bytes of the file ``layout.COOKIE``."""
+    """Return the bytes of the file ``layout.COOKIE``."""
     value = {
         "cluster": cookie.cluster_id,
         "bookie": cookie.bookie_id,
@@ -44,7 +44,7 @@ def encode(cookie: Cookie) -> bytes:
 
 
 def decode(data: bytes) -> Cookie:
-    """The cookie in ``data``.
+    """Decode the cookie in ``data``.
 
     Raises:
         CorruptDataError: damaged.

@@ -1,4 +1,4 @@
-"""``CursorRecord`` <-> bytes of a metadata record."""
+"""Encodes ``CursorRecord`` as bytes of a metadata record."""
 
 from bkspark.errors import CorruptDataError
 from bkspark.format import envelope, layout
@@ -8,7 +8,7 @@ KIND = "cursor"
 
 
 def encode(record: CursorRecord, nonce: str) -> bytes:
-    """The record's bytes, to be stored under ``layout.cursor_key``."""
+    """Return the record's bytes, to be stored under ``layout.cursor_key``."""
     value = {
         "nonce": nonce,
         "log": record.log_name,
@@ -21,10 +21,10 @@ def encode(record: CursorRecord, nonce: str) -> bytes:
 
 
 def decode(log_name: str, name: str, data: bytes) -> CursorRecord:
-    """The cursor in ``data``.
+    """Decode the cursor in ``data``.
 
     Raises:
-        CorruptDataError: damaged, of another cursor, or not possible for one.
+        CorruptDataError: damaged, of another cursor, or impossible for a cursor.
     """
     fields = envelope.decode(KIND, layout.cursor_key(log_name, name), data)
     try:

@@ -1,8 +1,8 @@
-"""Copies on a bookie that a scrub found damaged, until they are made again.
+"""Records copies on a bookie that a scrub found damaged, until they are replaced.
 
-A mark is about a bookie *as it was initialised*, and about files by their names. None of them is
-ever written over: what is copied anew lies in a journal of another name, or on another bookie, and
-no mark is about that. So a mark that is out of date does no harm.
+A mark names an incarnation of a bookie, and files. No file is ever overwritten: a new copy has
+another journal name, or lies on another bookie, and no mark applies to it. So an outdated mark does
+no harm.
 """
 
 from collections.abc import Mapping
@@ -19,19 +19,20 @@ LEDGERS_MAX = 256
 RANGES_MAX = 8
 FILES_MAX = 8
 NAME_LENGTH_MAX = 200
-"""So a record has less than 768 kB, whatever is damaged."""
+"""These bounds keep a record below 768 kB."""
 
 Range = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What is damaged of a ledger on one bookie.
+    """Damaged copies of a ledger on one bookie.
 
     Attributes:
-        journals: names, and ``entries``: ranges whose records are in them and not good.
+        journals: names of damaged journals.
+        entries: ranges of entries whose records in the journals are not good.
         entry_logs: names.
-        reason: of the first of it, in one line.
+        reason: of the first damage, in one line.
     """
 
     ledger_id: int
@@ -51,7 +52,7 @@ class DamagedCopies:
 
 
 def bounded(ranges: list[Range]) -> tuple[Range, ...]:
-    """``ranges``, the last of them as one if there are too many: more is copied then."""
+    """Return ``ranges``; if there are too many, the last are merged, and more is copied."""
     if len(ranges) <= RANGES_MAX:
         return tuple(ranges)
     rest = ranges[RANGES_MAX - 1 :]
@@ -79,7 +80,7 @@ def _mark_to_json(mark: Mark) -> dict[str, Any]:
 
 
 def decode(bookie_id: str, data: bytes) -> DamagedCopies:
-    """Raises ``CorruptDataError``: damaged, of another bookie, or malformed."""
+    """Decode the marks; raise ``CorruptDataError`` if damaged, of another bookie, or malformed."""
     fields = envelope.decode(KIND, layout.damaged_key(bookie_id), data)
     if fields.take("id", str) != bookie_id:
         raise CorruptDataError(f"{fields.what} names another bookie")

@@ -1,8 +1,8 @@
 """Digests: CRC32C against accidents, HMAC-SHA256 against forgery too.
 
-A digest covers a *context* (what the bytes are supposed to be: ledger, attempt, position) and the
-bytes, so that bytes found in the wrong place fail. It is checked before anything is parsed: Arrow
-alone reads nine in ten single-bit flips as other data without a word.
+A digest covers a *context* (the expected identity of the bytes: ledger, attempt, position) and the
+bytes, so bytes in the wrong place fail. The digest is checked before any parsing: Arrow alone
+silently reads nine in ten single-bit flips as other data.
 """
 
 import hashlib
@@ -59,7 +59,7 @@ class Digester:
         raise TypeError("a digester holds a key and is not pickled; make it where it is needed")
 
     def digest(self, context: str, *parts: Buffer) -> str:
-        """Hex digest of ``parts`` as ``context``: 8 digits for CRC32C, 64 for MAC."""
+        """Return the hex digest of ``parts`` as ``context``: 8 digits for CRC32C, 64 for MAC."""
         head = f"{len(context)}:{context}:".encode()
         if not self._key:
             value = crc32c(head, 0)
@@ -72,18 +72,18 @@ class Digester:
         return mac.hexdigest()
 
     def matches(self, expected: str, context: str, *parts: Buffer) -> bool:
-        """Whether ``parts`` as ``context`` have digest ``expected``."""
+        """Return whether ``parts`` as ``context`` have digest ``expected``."""
         found = self.digest(context, *parts)
         if not self._key:
-            return found == expected  # no secret that an answer in time could tell
+            return found == expected  # no secret that timing could reveal
         return hmac.compare_digest(found.encode(), expected.encode())
 
 
 class TrustingDigester(Digester):
-    """Takes every digest of a ledger with a password for right.
+    """Accepts every digest of a ledger with a password.
 
-    Only for looks that decide nothing about entries, where nobody gave the password: what is there
-    may be forged, but who forges it could remove it as well.
+    Only for displays without the password that decide nothing about entries. The data may be
+    forged, but a forger could also have removed it.
     """
 
     def __init__(self, spec: DigestSpec) -> None:
@@ -96,7 +96,7 @@ class TrustingDigester(Digester):
 
 
 def for_showing(spec: DigestSpec) -> Digester:
-    """What checks as much as can be checked without a password.
+    """Return a digester that checks as much as possible without a password.
 
     Raises:
         InvalidRequestError: there is no such type.
@@ -105,10 +105,10 @@ def for_showing(spec: DigestSpec) -> Digester:
 
 
 def new_spec(digest_type: str, password: str | None) -> DigestSpec:
-    """Settings for a new ledger or log; nothing in them helps to find the password.
+    """Return settings for a new ledger or log. They do not help to find the password.
 
     Raises:
-        InvalidRequestError: there is no such type, or it makes no use of the password.
+        InvalidRequestError: there is no such type, or the type does not use the password.
         UnauthorizedError: the password is missing.
     """
     if digest_type == CRC32C:
@@ -129,10 +129,10 @@ def new_spec(digest_type: str, password: str | None) -> DigestSpec:
 
 
 def checked_spec(spec: DigestSpec) -> DigestSpec:
-    """``spec`` itself, which came out of storage, if it can be one at all.
+    """Return ``spec``, which came out of storage, if its form is possible.
 
     Raises:
-        InvalidRequestError: no type, salt or check value looks like that.
+        InvalidRequestError: the type, salt or check value is malformed.
     """
     if not (_WORD.fullmatch(spec.digest_type) and _HEX.fullmatch(spec.salt + spec.check)):
         raise InvalidRequestError("digest settings are malformed")
@@ -140,7 +140,7 @@ def checked_spec(spec: DigestSpec) -> DigestSpec:
 
 
 def encode_spec(spec: DigestSpec) -> dict[str, str]:
-    """``spec`` as JSON values."""
+    """Encode ``spec`` as JSON values."""
     return {"type": spec.digest_type, "salt": spec.salt, "check": spec.check}
 
 
@@ -164,22 +164,22 @@ def _key_check(key: bytes) -> str:
 
 
 def canonical_json(value: object) -> bytes:
-    """The one spelling of ``value`` that digests are taken of.
+    """Return the only spelling of ``value`` used for digests.
 
     Raises:
-        InvalidRequestError: a text in it has half a character, which nobody reads back.
+        InvalidRequestError: a text has half a character, which no reader can decode.
     """
     text = _CANONICAL.encode(value)
-    if "\\ud" in text:  # else no string can hold half a surrogate pair
+    if "\\ud" in text:  # otherwise no string holds half a surrogate pair
         require_whole_characters("what is to be stored", json.dumps(value, ensure_ascii=False))
     return text.encode()
 
 
 def require_whole_characters(what: str, text: str) -> None:
-    """Refuse a ``text`` that no UTF-8 has: one with half a surrogate pair.
+    """Refuse a ``text`` with half a surrogate pair, which UTF-8 cannot encode.
 
     Raises:
-        InvalidRequestError: names it as ``what``.
+        InvalidRequestError: names the text as ``what``.
     """
     try:
         text.encode()

@@ -7,9 +7,9 @@ Layout, in file order::
     index    ours: magic, block count, head length; per block its row count, lengths and digest
     tail     Arrow footer, "ARROW1"
 
-Arrow tools find the batches through the footer and never see the index; we go by the index and
-never need the footer. ``EntryLog.digest`` in the add record covers head, index and tail, and the
-index has a digest of each block, so every byte of the file is covered and nothing is parsed before
+Arrow tools find the batches through the footer and never see the index; bkspark uses the index and
+never needs the footer. ``EntryLog.digest`` in the add record covers head, index and tail, and the
+index has a digest of each block. So every byte of the file is covered, and no byte is parsed before
 its digest matched. Digests bind ledger, attempt, stripe and position: a file or block in the wrong
 place fails.
 """
@@ -30,30 +30,33 @@ COMPRESSIONS = ("none", "lz4", "zstd")
 
 _ARROW_MAGIC = b"ARROW1\0\0"
 _MAGIC = b"\xff\xff\xff\xff\0\0\0\0BKINDEX1"
-"""Begins with Arrow's end-of-stream mark, so that a reader of the stream form stops before it."""
+"""Begins with Arrow's end-of-stream mark, so that a reader of the stream form stops before the
+index.
+"""
 
 _INDEX_HEAD = struct.Struct("<16sIIQ")
 _BLOCK_HEAD = struct.Struct("<IQ")
 _ALIGNMENT = 8
 
 _PART_BYTES_MIN = 32 * 1024
-"""Smaller pieces are joined: one copy is cheaper than one more system call per replica."""
+"""Smaller pieces are joined: a copy is cheaper than a further system call per replica."""
 
 BLOCK_ROWS_MAX = 2**24
-"""Bounds what a hostile index can claim; columns of nulls make rows free."""
+"""Bounds the claims of a hostile index; columns of nulls make rows free."""
 
 BLOCK_BYTES_MAX = 2**30
-"""Of a block's rows before they are packed: only a single row can be larger than was asked for."""
+"""Most bytes of a block's rows before compression; only a single row can exceed the wanted size."""
 
 UNPACKED_BYTES_FREE = 128 * 2**20
 UNPACKED_RATIO_MAX = 256
-"""A compressed block may claim this many bytes, or this multiple of its stored size (LZ4 cannot do
-better than 255); a few KB of zstd can otherwise claim half a gigabyte."""
+"""A compressed block may claim ``UNPACKED_BYTES_FREE`` bytes, or this multiple of its stored size
+(LZ4 reaches at most 255). Otherwise a few KB of zstd could claim half a gigabyte.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Where a block lies and what is in it.
+    """Place and content of a block.
 
     Attributes:
         first_row: row number in the file of its first row.
@@ -69,7 +72,7 @@ class Block:
 
 
 class EntryLogEncoder:
-    """Turns the batches of one stripe into the bytes of an entry log, one block at a time."""
+    """Encodes the batches of one stripe as an entry log, one block at a time."""
 
     def __init__(
         self,
@@ -91,9 +94,10 @@ class EntryLogEncoder:
         self._head = _ARROW_MAGIC + schema.serialize().to_pybytes()
 
     def encode(self, batch: pa.RecordBatch) -> list[Buffer]:
-        """The bytes to append to the file for ``batch`` (1 <= rows <= BLOCK_ROWS_MAX), in parts.
+        """Return the bytes to append to the file for ``batch`` (1 <= rows <= BLOCK_ROWS_MAX), in
+        parts.
 
-        Parts of uncompressed blocks are the batch's own buffers: nothing is copied.
+        Parts of uncompressed blocks are the batch's own buffers: they are not copied.
         """
         if batch.nbytes > BLOCK_BYTES_MAX or batch.num_rows > BLOCK_ROWS_MAX:
             raise InvalidRequestError(
@@ -119,7 +123,7 @@ class EntryLogEncoder:
         return block if ordinal else [self._head, *block]
 
     def finish(self) -> tuple[bytes, EntryLog]:
-        """The last bytes of the file, and what an add record says of it. At least one block."""
+        """Return the last bytes of the file, and its entry in an add record. At least one block."""
         index_offset = self._sink.tell()
         index = _encode_index(self._blocks, len(self._head))
         self._sink.write(index)
@@ -135,7 +139,7 @@ class EntryLogEncoder:
 
 
 def head_length(end: bytes) -> int:
-    """Length of the head, as the index at the start of ``end`` (unverified so far) claims it."""
+    """Return the length of the head, as claimed by the unverified index at the start of ``end``."""
     if len(end) < _INDEX_HEAD.size:
         raise CorruptDataError("entry log is cut before its index")
     return int(_INDEX_HEAD.unpack_from(end)[3])
@@ -144,14 +148,14 @@ def head_length(end: bytes) -> int:
 def decode_index(
     head: bytes, end: bytes, digester: Digester, log: EntryLog, *, ledger_id: int
 ) -> list[Block]:
-    """The blocks of ``log``, after its digest was checked.
+    """Check the digest of ``log``, and return its blocks.
 
     Args:
         head: the file's first ``head_length(end)`` bytes.
         end: the file from ``log.index_offset`` on.
 
     Raises:
-        CorruptDataError: the digest does not match, or the index is not what it should be.
+        CorruptDataError: the digest does not match, or the index is wrong.
     """
     names = (ledger_id, log.attempt_id, log.stripe)
     context = _frame_context(names, log.row_count, log.index_offset + len(end))
@@ -199,7 +203,7 @@ def decode_block(
     ledger_id: int,
     columns: Sequence[int] | None = None,
 ) -> pa.RecordBatch:
-    """The rows in ``data``, whose digest was checked; zero-copy if uncompressed.
+    """Decode the rows in ``data``, whose digest was checked; zero-copy if uncompressed.
 
     Args:
         columns: indexes of the columns to decode, None for all.
@@ -255,9 +259,9 @@ def _shown(names: tuple[int, str, int]) -> str:
 
 
 class _Sink:
-    """What Arrow writes into: keeps the position, hands the parts out block by block.
+    """Arrow's output file: keeps the position, and hands the parts out block by block.
 
-    Large parts are Arrow's own buffers, uncopied; small ones are put together.
+    Large parts are Arrow's own buffers, uncopied; small parts are joined.
     """
 
     closed = False
@@ -281,7 +285,7 @@ class _Sink:
         return self._position
 
     def take(self) -> list[Buffer]:
-        """Everything written since the last call."""
+        """Return all parts written since the last call."""
         self._flush_small()
         taken, self._parts = self._parts, []
         return taken

@@ -1,10 +1,10 @@
-"""The envelope of every small record: one line that proves the rest.
+"""The envelope of every small record: one line that verifies the rest.
 
     bkspark <kind> v<version> <crc32c> <payload length>\\n<payload: canonical JSON>
 
-The checksum covers kind, version, the name the record is stored under, and the payload. So a record
-that was cut, flipped in any bit, or put under another name is recognised before it is parsed, and a
-format that is newer than this code is told apart from a damaged one.
+The checksum covers kind, version, the record's storage name, and the payload. So a record that was
+cut, flipped in any bit, or stored under another name is recognised before parsing. A format newer
+than this code is told apart from a damaged record.
 """
 
 import re
@@ -24,20 +24,20 @@ _HEAD_BYTES_MAX = 64
 
 
 def encode(kind: str, key: str, value: Mapping[str, Any], version: int = VERSION) -> bytes:
-    """The bytes of a record of ``kind``, to be stored under ``key``."""
+    """Encode a record of ``kind``, to be stored under ``key``."""
     payload = canonical_json(value)
     checksum = _checksum(kind, version, key, payload)
     return f"bkspark {kind} v{version} {checksum:08x} {len(payload)}\n".encode() + payload
 
 
 def decode(kind: str, key: str, data: bytes, newest: int = VERSION) -> Fields:
-    """The record in ``data``, found under ``key``.
+    """Decode the record in ``data``, found under ``key``.
 
     Args:
-        newest: the latest version of this kind that the caller knows.
+        newest: the latest version of this kind known to the caller.
 
     Raises:
-        CorruptDataError: anything at all is not as ``encode`` would have made it.
+        CorruptDataError: any difference from a record made by ``encode``.
     """
     what = f"{kind} record {key!r}"
     head, newline, payload = data.partition(b"\n")

@@ -1,6 +1,6 @@
-"""Ids of ledgers of which nothing is left: one record for so many ids in a row, as ranges.
+"""Ids of ledgers whose remains are all freed: one record for each page of ids, as ranges.
 
-Nearly all ledgers go in the end, so ranges grow together, and a page of them is a line.
+Nearly all ledgers are deleted in the end, so ranges join, and a page becomes one line.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ def encode(page: int, ids: GoneIds, nonce: str) -> bytes:
 
 
 def decode(page: int, data: bytes) -> GoneIds:
-    """Raises ``CorruptDataError``: damaged, of another page, or malformed."""
+    """Decode the ids; raise ``CorruptDataError`` if damaged, of another page, or malformed."""
     fields = envelope.decode(KIND, layout.gone_key(page), data)
     begin = page * layout.GONE_PAGE_LENGTH
     ids: set[int] = set()
@@ -37,7 +37,7 @@ def decode(page: int, data: bytes) -> GoneIds:
 
 
 def _ranges(ids: list[int]) -> Iterator[tuple[int, int]]:
-    """First and last of each row of ids without a gap."""
+    """Yield the first and last id of each range without a gap."""
     breaks = [i for i, (a, b) in enumerate(pairwise(ids), start=1) if b != a + 1]
     for begin, end in pairwise([0, *breaks, len(ids)] if ids else []):
         yield ids[begin], ids[end - 1]

@@ -1,10 +1,10 @@
-"""Headers of records, one behind the other: those that are alike but for numbers cost less.
+"""Decodes headers of records in sequence, faster if they differ only in numbers.
 
-Rule. What one writer appends differs in ids, lengths and digests, and in nothing else. So of a few
-headers that were decoded from JSON, the last is kept as a pattern with these left open, and who
-matches it is decoded by what stands in their places. All that is checked of them is checked here as
-well; what is no match, or not possible, goes the long way and is judged there. So this is no other
-decoder: it gives the same values sooner, or none.
+Rule. Records of one writer differ in ids, lengths and digests, and in nothing else. After some
+headers were decoded from JSON, the last becomes a pattern with these values open. A matching header
+is decoded by the values in the open places. Every check of the JSON decoder is made here as well. A
+header that does not match, or is impossible, goes to the JSON decoder. So the result is the same,
+only faster.
 """
 
 import re
@@ -14,12 +14,14 @@ from bkspark.format.digest import canonical_json
 from bkspark.protocol.ledger.record import AddRecord
 
 PATIENCE = 64
-"""So many are decoded from JSON before a pattern is made; twice as many before the next one. To
-make one takes as long as some fifty headers: who reads the end of a journal would wait in vain."""
+"""Headers decoded from JSON before a pattern is made; each further pattern needs twice as many.
+Making a pattern takes as long as about fifty headers: too long for a reader of only a journal's
+end.
+"""
 
 _NUMBER, _DIGEST = "NUMBER", "DIGEST"
 _OPEN = {
-    b'"NUMBER"': b"(-1|0|[1-9][0-9]{0,17})",  # of those that 64 bits hold
+    b'"NUMBER"': b"(-1|0|[1-9][0-9]{0,17})",  # numbers of 64 bits
     b'"DIGEST"': b'"([0-9a-f]{8,64})"',
 }
 
@@ -28,7 +30,7 @@ class Headers:
     """Decodes the headers of one ledger's records.
 
     Args:
-        ledger_id: a record that names another one is refused.
+        ledger_id: records of other ledgers are refused.
     """
 
     def __init__(self, ledger_id: int) -> None:
@@ -39,13 +41,13 @@ class Headers:
         self._patience = PATIENCE
 
     def decode(self, header: bytes, version: int) -> AddRecord:
-        """The record of a header whose digest was checked.
+        """Decode the record of a header whose digest was checked.
 
         Args:
-            version: of the format, as its frame says.
+            version: of the format, according to the frame.
 
         Raises:
-            CorruptDataError: it is not possible for a record of this ledger.
+            CorruptDataError: no record of this ledger can have such a header.
         """
         return self._like_the_model(header, version) or self._from_json(header, version)
 
@@ -91,7 +93,7 @@ class Headers:
 
 
 def _pattern_of(model: AddRecord) -> re.Pattern[bytes]:
-    """What headers look like that are alike; its groups are in the order of their JSON."""
+    """Return the pattern of similar headers; its groups are in the order of their JSON."""
     open_fields = {
         **dict.fromkeys(("first", "lac", "last", "length"), _NUMBER),
         "parts": [[_NUMBER, _NUMBER, _DIGEST]] * len(model.parts),

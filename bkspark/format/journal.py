@@ -1,4 +1,4 @@
-"""Journal: the add records of one writer in one term on one bookie, one behind the other.
+"""Journal: the add records of one writer in one term on one bookie, one after the other.
 
 A record is a frame::
 
@@ -9,9 +9,9 @@ A record is a frame::
     trailer  length of the whole frame and a checksum of it, so that the last record of a long
              journal is found from its end
 
-Three things are told apart when a journal is read: complete and right, *incomplete* (the last
-record is cut or fails its digest with nothing behind it: the trace of a killed writer or a power
-cut), and corrupt. Neither of the last two ever counts as an absence.
+A reader tells three results apart: complete and right; *incomplete* (the last record is cut, or
+fails its digest with no bytes after it: the trace of a killed writer or a power cut); and corrupt.
+Neither of the last two ever counts as an absence.
 """
 
 import struct
@@ -51,12 +51,12 @@ class Tail(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A good record and where the parts that this bookie stores lie in the journal.
+    """A good record, and the place in the journal of the parts that this bookie stores.
 
     Attributes:
         parts: by stripe, (offset in the decoded data, length) in bytes.
-        index: of the place in the ensemble whose parts they are.
-        header: as it lies there, without its digest, which was checked.
+        index: the place in the ensemble to which the parts belong.
+        header: as stored, without its digest, which was checked.
     """
 
     record: AddRecord
@@ -67,7 +67,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class JournalContent:
-    """The good frames from the start of a journal, and how it ends after them."""
+    """The good frames from the start of a journal, and how the journal ends after them."""
 
     frames: tuple[Frame, ...]
     tail: Tail
@@ -80,13 +80,13 @@ class JournalContent:
 
     @property
     def last_add_confirmed(self) -> int:
-        """The highest LAC that any record says, confirmations included; -1 without records."""
+        """The highest LAC of all records, confirmations included; -1 without records."""
         return max((frame.record.last_add_confirmed for frame in self.frames), default=-1)
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedRecord:
-    """A record's bytes, encoded once; ``frame`` puts together what one bookie stores of them.
+    """A record's bytes, encoded once; ``frame`` returns the bytes for one bookie.
 
     Attributes:
         parts: the Arrow messages of all its inline parts, by stripe.
@@ -99,7 +99,9 @@ class EncodedRecord:
     _sealed: dict[int, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def frame(self, ensemble_index: int, position: int) -> list[Buffer]:
-        """What the bookie at ``ensemble_index`` appends at byte ``position``, in pieces."""
+        """Return the bytes that the bookie at ``ensemble_index`` appends at ``position``, in
+        pieces.
+        """
         owned = self.record.parts_of(ensemble_index)
         header = self._sealed.get(position) or self._seal(position)
         length = sum(part.length_bytes for part in owned)
@@ -112,7 +114,9 @@ class EncodedRecord:
         ]
 
     def _seal(self, position: int) -> bytes:
-        """The header with its digest: most bookies have the record at one position."""
+        """Return the header with its digest; cached, since most bookies have the record at one
+        position.
+        """
         digest = self.digester.digest(_context(self.record.ledger_id, position), self.header)
         sealed = self._sealed[position] = self.header + digest.encode()
         return sealed
@@ -124,14 +128,14 @@ def encode(
     parts: Mapping[int, Buffer] = MappingProxyType({}),
     header: bytes = b"",
 ) -> EncodedRecord:
-    """``record`` ready to be written.
+    """Encode ``record`` for writing.
 
     Args:
-        parts: the messages that its parts name.
-        header: the one of a good copy of it; made anew if none is given.
+        parts: the messages of its inline parts.
+        header: of a good copy of the record; made anew if empty.
 
     Raises:
-        InvalidRequestError: no reader could read it.
+        InvalidRequestError: no reader could decode the record.
     """
     if not header:
         header = canonical_json(add_record.to_json(record))
@@ -142,14 +146,14 @@ def encode(
 def part_digest(
     digester: Digester, message: Buffer, *, ledger_id: int, first_entry_id: int, stripe: int
 ) -> str:
-    """The digest of an inline part, bound to its place."""
+    """Return the digest of an inline part, bound to its place."""
     return digester.digest(f"inline part 1 {ledger_id} {first_entry_id} {stripe}", message)
 
 
 def decode_journal(
     data: bytes, digester: Digester, *, ledger_id: int, position: int = 0
 ) -> JournalContent:
-    """Everything that can be known from ``data``. Never raises for bad bytes.
+    """Decode all good frames of ``data``. Never raises for bad bytes.
 
     Args:
         data: a journal from byte ``position`` on, where a frame begins.
@@ -171,7 +175,9 @@ def decode_journal(
 def decode_frame(
     data: bytes, digester: Digester, headers: Headers, *, position: int
 ) -> Frame | None:
-    """The frame that ``data`` is, at byte ``position`` of its journal; None if it is not good."""
+    """Decode the frame ``data`` at byte ``position`` of its journal; None if the frame is not
+    good.
+    """
     try:
         return _decode_frame(data, 0, position, digester, headers)[0]
     except (_CutError, BookKeeperError):
@@ -179,7 +185,7 @@ def decode_frame(
 
 
 def last_frame_length(data: bytes, end: int) -> int | None:
-    """Length of the frame that ends at byte ``end`` of a journal; None if its trailer is damaged.
+    """Return the length of the frame that ends at byte ``end``; None if its trailer is damaged.
 
     Args:
         data: the journal's bytes up to ``end``, at least the last few.
@@ -192,9 +198,11 @@ def last_frame_length(data: bytes, end: int) -> int | None:
 
 
 def frame_length(data: bytes, begin: int, *, position: int) -> int | None:
-    """Length of the frame that begins at ``data[begin:]``; None if no frame of this format does.
+    """Return the length of the frame at ``data[begin:]``; None if no frame of this format begins
+    there.
 
-    By its checked prefix alone, so a long journal is walked without reading what its frames hold.
+    Only the checked prefix is read, so a long journal is walked without reading the frames'
+    contents.
 
     Args:
         position: of ``data[begin]`` in its journal.
@@ -210,17 +218,17 @@ def frame_length(data: bytes, begin: int, *, position: int) -> int | None:
 
 
 def head_length(data: bytes, begin: int) -> int:
-    """Length of the prefix and header of the frame at ``data[begin:]``, which is one."""
+    """Return the length of prefix and header of the frame at ``data[begin:]``."""
     return int(_PREFIX.size + _PREFIX.unpack_from(data, begin)[4])
 
 
 def ensemble_index(data: bytes, begin: int) -> int:
-    """Whose copy the frame at ``data[begin:]`` is, which is one: it has the parts of that place."""
+    """Return the place in the ensemble whose parts the frame at ``data[begin:]`` has."""
     return int(_PREFIX.unpack_from(data, begin)[3])
 
 
 def is_as_long_as_its_rows(data: bytes, record: AddRecord) -> bool:
-    """Whether a frame has just the room that the rows of ``record`` take there.
+    """Return whether a frame has exactly the length needed for the rows of ``record``.
 
     Args:
         data: the frame from its beginning on, at least its prefix.
@@ -232,9 +240,9 @@ def is_as_long_as_its_rows(data: bytes, record: AddRecord) -> bool:
 def decode_head(
     data: bytes, begin: int, digester: Digester, headers: Headers, *, position: int
 ) -> AddRecord | None:
-    """The record of the frame at ``data[begin:]`` from its header alone; None if that is bad.
+    """Decode the record of the frame at ``data[begin:]`` from its header alone; None if damaged.
 
-    What it says is true, but nothing is known of its parts.
+    The header is verified; the parts are not.
     """
     if frame_length(data, begin, position=position) is None:
         return None
@@ -253,9 +261,9 @@ def decode_head(
 
 
 def frame_begins(data: bytes, position: int) -> list[int]:
-    """Where in a journal frames seem to begin, ascending: prefixes that are whole and in place.
+    """Find where frames seem to begin, ascending: whole prefixes in their right place.
 
-    Only a hint for where to look: what a record holds may be made to look like one.
+    Only a hint for where to look: a record's rows may imitate a prefix.
 
     Args:
         data: the journal's bytes from ``position`` on.
@@ -271,13 +279,13 @@ def frame_begins(data: bytes, position: int) -> list[int]:
 
 
 class _CutError(Exception):
-    """The frame goes on past the end of the data, or is wrong and the last."""
+    """The frame continues after the end of the data, or is wrong and the last."""
 
 
 def _decode_frame(
     data: bytes, begin: int, offset: int, digester: Digester, headers: Headers
 ) -> tuple[Frame, int]:
-    """The frame at ``data[begin:]``, which is byte ``offset + begin`` of its journal."""
+    """Decode the frame at ``data[begin:]``, which is byte ``offset + begin`` of its journal."""
     rest = len(data) - begin
     if rest < _PREFIX.size or (not data[begin] and not any(data[begin:])):
         raise _CutError  # cut, or blocks that were allocated and never written
@@ -315,11 +323,11 @@ def _decode_frame(
 def _good_parts(
     data: bytes, begin: int, end: int, record: AddRecord, ensemble_index: int, digester: Digester
 ) -> dict[int, tuple[int, int]] | None:
-    """Where in ``data`` each part lies, None if one fails its digest."""
+    """Return the place of each part in ``data``, None if one fails its digest."""
     found: dict[int, tuple[int, int]] = {}
     for part in record.parts_of(ensemble_index):
         found[part.stripe] = (begin, part.length_bytes)
-        message = memoryview(data)[begin : begin + part.length_bytes]  # nothing is copied
+        message = memoryview(data)[begin : begin + part.length_bytes]  # without a copy
         begin += part.length_bytes
         place = {"ledger_id": record.ledger_id, "first_entry_id": record.first_entry_id}
         if part_digest(digester, message, stripe=part.stripe, **place) != part.digest:
@@ -332,7 +340,7 @@ def _context(ledger_id: int, position: int) -> str:
 
 
 def _checksum(prefix: bytes, position: int) -> bytes:
-    """Of a frame's prefix and its position: a copy of a frame elsewhere is none."""
+    """Return the checksum of a prefix and its position: a frame copied elsewhere is invalid."""
     return _CHECKSUM.pack(crc32c(prefix, crc32c(_POSITION.pack(position), 0)))
 
 

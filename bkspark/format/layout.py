@@ -1,4 +1,4 @@
-"""Every name in the system, one function each, and the rules that names must obey.
+"""Every name in the system, one function each, and the rules for names.
 
 On a bookie::
 
@@ -14,20 +14,21 @@ In the metadata store::
     cursors/<log>/<name>
     pages/<log>/<page>           older ledgers of a log, whose record names the page
     lost/<bookie>                bookies that operators declared lost for ever
-    open/ledgers                 since when open ledgers were seen unchanged: for manners
+    away/<bookie>                since when repairs have found the bookie silent
+    open/ledgers                 since when open ledgers were seen unchanged: a courtesy
     damaged/<bookie>             copies on it that a scrub found damaged
     recoveries/<ledger>          why the ledger's last recovery could not close it: for people
-    gone/<page>                  ids of ledgers of which nothing is left: 4,096 of them on a page
-    reports/<verb>               when a maintenance verb ran last, and what it found: for people
-    leases/<verb>                who is at work with a maintenance verb: for manners
+    gone/<page>                  ids of ledgers without remains: 4,096 of them on a page
+    reports/<verb>               when a maintenance verb ran last, and its findings: for people
+    leases/<verb>                which process runs a maintenance verb: a courtesy
 
 ``<ledger>`` and ``<term>`` are 16 and 8 hex digits, ``<shard>`` the last two of the ledger's,
 ``<token>`` and ``<attempt>`` 32, ``<page>`` the log's generation in 8 and a token. Names that come
 out of storage are hostile input: they pass the same checks before a path is made of them.
 
-A journal, an entry log and a permission have a token of their maker in the name, so nobody writes
-over what another one wrote (R3, H4). Each term has a fence of its own, so one that comes late takes
-no other back (H3).
+A journal, an entry log and a permission have a token of their maker in the name, so no client
+overwrites another's (R3, H4). Each term has its own fence, so a late fence does not undo another
+(H3).
 """
 
 import re
@@ -70,7 +71,7 @@ GONE_PAGE_LENGTH = 4096
 
 
 def log_name(name: str) -> str:
-    """``name`` itself if it may name a log."""
+    """Return ``name`` if it may name a log."""
     if not _is_log_name(name):
         raise _not_allowed("log", name)
     return name
@@ -91,7 +92,7 @@ def _not_allowed(of: str, name: object) -> InvalidRequestError:
 
 
 def bookie_id(name: str) -> str:
-    """``name`` itself if it may name a bookie."""
+    """Return ``name`` if it may name a bookie."""
     if not isinstance(name, str) or not _BOOKIE_ID.fullmatch(name) or ".." in name:
         raise InvalidRequestError(
             f"bookie id {str(name)[:40]!r} is not allowed",
@@ -101,7 +102,7 @@ def bookie_id(name: str) -> str:
 
 
 def token(value: str) -> str:
-    """``value`` itself if it is 32 lower-case hex digits."""
+    """Return ``value`` if it is 32 lower-case hex digits."""
     if not _TOKEN.fullmatch(value):
         raise InvalidRequestError(f"{value[:40]!r} is not an id of 32 hex digits")
     return value
@@ -113,18 +114,20 @@ def ledger_folder(ledger_id: int) -> str:
 
 
 def shard_of_folder(name: str) -> int | None:
-    """The shard of a name as found in the folder of all ledgers; None if no shard has it."""
+    """Return the shard of a name found in the folder of all ledgers; None if no shard has the
+    name.
+    """
     digits = name.removesuffix("/")
     return int(digits, 16) if _SHARD.fullmatch(digits) else None
 
 
 def shard_folder(shard: int) -> str:
-    """Where all ledgers are whose id has ``shard``, 0 to 255, as its last byte."""
+    """Return the folder of all ledgers whose id has ``shard``, 0 to 255, as its last byte."""
     return f"ledgers/{shard:02x}"
 
 
 def ledger_of_folder(name: str) -> int | None:
-    """The ledger id of a name as found in a shard's folder; None if no ledger has such a name."""
+    """Return the ledger id of a name found in a shard's folder; None if no ledger has the name."""
     digits = name.removesuffix("/")
     return int(digits, 16) if _LEDGER.fullmatch(digits) else None
 
@@ -133,10 +136,10 @@ def terms_folder(ledger_id: int) -> str:
     return f"{ledger_folder(ledger_id)}/terms"
 
 
-# Each append asks for the same two.
+# Each append asks for the same two names.
 @lru_cache(maxsize=4096)
 def term_marker(ledger_id: int, term: int) -> str:
-    """What fences the writer of the term in front of ``term``.
+    """Return the marker that fences the writer of the term before ``term``.
 
     Ledgers made by older versions have no permissions: there the marker of a writer's own term is
     its permission too.
@@ -146,7 +149,9 @@ def term_marker(ledger_id: int, term: int) -> str:
 
 @lru_cache(maxsize=4096)
 def permission(ledger_id: int, term: int, writer_token: str) -> str:
-    """The marker of one writer, which each bookie takes before the metadata names it for him."""
+    """Return the marker of one writer, taken by each bookie before the metadata names the
+    bookie.
+    """
     return f"{term_marker(ledger_id, term)}-{token(writer_token)}"
 
 
@@ -159,19 +164,21 @@ def journal(ledger_id: int, term: int, writer_token: str) -> str:
 
 
 def journal_term(name: str) -> int:
-    """The term that the last part of a journal's name begins with; 0 if it is no journal's."""
+    """Return the term at the start of the last part of a journal's name; 0 for other names."""
     found = _JOURNAL.fullmatch(name.rpartition("/")[2])
     return int(found[1], 16) if found else 0
 
 
 def writer_of(name: str) -> tuple[int, str] | None:
-    """Term and token that the name of a permission or a journal ends with; None of any other."""
+    """Return term and token from the name of a permission or a journal; None for other names."""
     found = _JOURNAL.fullmatch(name.rpartition("/")[2])
     return (int(found[1], 16), found[0].partition("-")[2]) if found else None
 
 
 def is_journal(name: str) -> bool:
-    """Whether the last part of a name is a journal's; anything else beside journals is strange."""
+    """Return whether the last part of a name is a journal's. Other files beside journals are
+    strange.
+    """
     return "/" not in name and journal_term(name) > 0
 
 
@@ -186,7 +193,7 @@ def entry_log(ledger_id: int, attempt_id: str, stripe: int) -> str:
 
 
 def is_entry_log(name: str) -> bool:
-    """Whether the last part of a name is an entry log's."""
+    """Return whether the last part of a name is an entry log's."""
     return _ENTRY_LOG.fullmatch(name) is not None
 
 
@@ -203,7 +210,7 @@ def log_page_name(generation: int, page_token: str) -> str:
 
 
 def log_page(name: str) -> str:
-    """``name`` itself if it may name a page of a log."""
+    """Return ``name`` if it may name a page of a log."""
     if not isinstance(name, str) or not is_log_page(name):
         raise InvalidRequestError(f"{str(name)[:40]!r} is not a page of a log")
     return name
@@ -226,7 +233,7 @@ def cursor_key(log: str, name: str) -> str:
 
 
 def cursor_name(name: str) -> str:
-    """``name`` itself if it may name a cursor: the rule is that of logs."""
+    """Return ``name`` if it may name a cursor: the rule is the same as for logs."""
     if not _is_log_name(name):
         raise _not_allowed("cursor", name)
     return name
@@ -253,7 +260,9 @@ def recovery_key(ledger_id: int) -> str:
 
 
 def gone_key(page: int) -> str:
-    """Where the ids from ``page * GONE_PAGE_LENGTH`` on are noted of ledgers that are gone."""
+    """Return the key of a page of ids of ledgers without remains, from ``page * GONE_PAGE_LENGTH``
+    on.
+    """
     return f"{GONE_PREFIX}/{_ledger_digits(page)}"
 
 
@@ -272,7 +281,7 @@ def _verb(name: str) -> str:
 
 
 def parse_ledger_key(name: str) -> int:
-    """The ledger id of the last part of a ledger's key."""
+    """Return the ledger id of the last part of a ledger's key."""
     if not re.fullmatch(r"[0-9a-f]{16}", name):
         raise InvalidRequestError(f"{name[:40]!r} is not a ledger's key")
     return int(name, 16)

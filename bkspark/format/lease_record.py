@@ -1,6 +1,6 @@
-"""Who is at work with a maintenance verb: for manners. Nothing that has to be safe goes by it.
+"""Records which process runs a maintenance verb: a courtesy; no safety depends on the record.
 
-The record is never removed: a run that has ended says so in it.
+The record is never removed: a run that has ended says so in its record.
 """
 
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ class Process:
 
     Attributes:
         host: its name, for people.
-        machine: equal for two processes only if their ids are of the same running system; empty if
-            that is not known.
+        machine: equal for two processes only if their ids belong to the same running system; empty
+            if unknown.
         pid: > 0.
-        started: told apart from an earlier process of the same id; empty if that is not known.
+        started: differs from an earlier process with the same id; empty if unknown.
     """
 
     host: str
@@ -39,8 +39,8 @@ class Lease:
     Attributes:
         token: of this run alone.
         began_ms: for people.
-        renewals: how often it was renewed; each time is a sign of life.
-        is_held: whether it goes on, as far as its holder could say.
+        renewals: how often it was renewed; each renewal is a sign of life.
+        is_held: whether the run continues, as last stated by its holder.
     """
 
     verb: str
@@ -69,7 +69,7 @@ def encode(lease: Lease, nonce: str) -> bytes:
 
 
 def decode(verb: str, data: bytes) -> Lease:
-    """Raises ``CorruptDataError``: damaged, of another verb, or malformed."""
+    """Decode the lease; raise ``CorruptDataError`` if damaged, of another verb, or malformed."""
     fields = envelope.decode(KIND, layout.lease_key(verb), data)
     texts = {name: fields.take(name, str) for name in ("host", "machine", "started")}
     pid = fields.take("pid", int)

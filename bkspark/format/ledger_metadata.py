@@ -1,7 +1,7 @@
-"""``LedgerMetadata`` <-> bytes of a metadata record.
+"""Encodes ``LedgerMetadata`` as bytes of a metadata record.
 
 The ``nonce`` differs in every change, so that a client whose answer was lost recognises its own
-(R8).
+change (R8).
 """
 
 from base64 import b64decode, b64encode
@@ -27,15 +27,15 @@ KIND = "ledger"
 
 HEADERS_VERSION, LEFT_VERSION, QUORUM_VERSION, OWNERS_VERSION, TRUNCATED_VERSION = 2, 3, 4, 5, 6
 LAST_VERSION = 7
-"""Records that say which members began their journals, or who has left the ledger, or that it
-guarantees its write quorum, or whose records count in it, or that its first fragments were let go
-of, or when fragments were begun, or that it was made on fewer bookies than wanted: whoever does not
-know that must not drop it. Others are of the first.
+"""Each version adds facts that older software must not drop, in this order: members began their
+journals; bookies have left the ledger; the write quorum is guaranteed; fragments have owners; first
+fragments were truncated; when fragments began, or a smaller or strict ledger. Other records are
+version 1.
 """
 
 
 def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
-    """The record's bytes, to be stored under ``layout.ledger_key``."""
+    """Return the record's bytes, to be stored under ``layout.ledger_key``."""
     value: dict[str, Any] = {
         "nonce": nonce,
         "id": metadata.ledger_id,
@@ -52,7 +52,7 @@ def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
         **transactions.fields_of(metadata.transactions),
         "created_ms": metadata.settings.created_ms,
     }
-    if metadata.laid_down is not None:  # by an older version; it stays as it is
+    if metadata.laid_down is not None:  # by an older version; kept as found
         value["laid_down"] = _encode_standing(metadata.laid_down)
     if metadata.left:
         value["left"] = sorted([one.bookie_id, one.incarnation] for one in metadata.left)
@@ -86,10 +86,10 @@ def _version_of(metadata: LedgerMetadata) -> int:
 
 
 def decode(ledger_id: int, data: bytes) -> LedgerMetadata:
-    """The metadata in ``data``.
+    """Decode the metadata in ``data``.
 
     Raises:
-        CorruptDataError: damaged, of another ledger, or not possible for a ledger.
+        CorruptDataError: damaged, of another ledger, or impossible for a ledger.
     """
     key = layout.ledger_key(ledger_id)
     fields = envelope.decode(KIND, key, data, newest=LAST_VERSION)
@@ -165,13 +165,13 @@ def _encode_fragment(fragment: Fragment) -> dict[str, Any]:
     members = [[member.bookie_id, member.incarnation] for member in fragment.ensemble]
     first, term = fragment.first_entry_id, fragment.term
     value: dict[str, Any] = {"first": first, "term": term, "ensemble": members}
-    if fragment.token:  # came later: other records stay as they are
+    if fragment.token:  # added later: other records stay as they are
         value["token"] = fragment.token
-    if fragment.has_headers:  # came later still: whoever does not know it must not drop it
+    if fragment.has_headers:  # added later still: software without it must not drop it
         value["headers"] = True
-    if fragment.confirmed > INVALID_ENTRY_ID:  # where write quorums are guaranteed, or laid down
+    if fragment.confirmed > INVALID_ENTRY_ID:  # if write quorums are guaranteed, or laid down
         value["confirmed"] = fragment.confirmed
-    if fragment.owner:  # only of a ledger that goes on in later terms
+    if fragment.owner:  # only of a ledger that continues in later terms
         value["owner"] = fragment.owner
     if fragment.beginning is not None:
         value["began_ms"] = fragment.beginning.began_ms

@@ -1,4 +1,4 @@
-"""Pages of a log's ledgers <-> bytes of metadata records, and how a record names them."""
+"""Encodes pages of a log's ledgers as metadata records, and their names within a record."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,11 +10,11 @@ from bkspark.protocol.log.ledger_list import LoggedLedger, Page, PageContents, S
 
 KIND = "logpage"
 VERSION = 2
-"""Of a page with places behind compactions; one without stays version 1."""
+"""Of a page with places of compactions; other pages stay version 1."""
 
 
 def encode(log_name: str, name: str, contents: PageContents) -> bytes:
-    """The page's bytes, to be stored under ``layout.log_page_key``."""
+    """Return the page's bytes, to be stored under ``layout.log_page_key``."""
     value = {
         "ledgers": [encode_place(ledger) for ledger in contents.ledgers],
         "pages": [encode_page(one) for one in contents.pages],
@@ -26,15 +26,15 @@ def encode(log_name: str, name: str, contents: PageContents) -> bytes:
 
 
 def is_merged(stretches: Iterable[Stretch]) -> bool:
-    """Whether a version that knows no compactions would take some of these for less."""
+    """Return whether software without compactions would misread some of these places."""
     return any(one.merged_count for one in stretches)
 
 
 def decode(log_name: str, name: str, data: bytes) -> PageContents:
-    """What is on the page.
+    """Decode the page in ``data``.
 
     Raises:
-        CorruptDataError: damaged, another page, or not possible for one.
+        CorruptDataError: damaged, another page, or impossible for a page.
     """
     fields = envelope.decode(KIND, layout.log_page_key(log_name, name), data, VERSION)
     try:
@@ -79,7 +79,9 @@ def page(item: list[Any]) -> Page:
 
 
 def _numbers(items: list[Any], usual: int) -> list[int]:
-    """With how many ledgers were merged behind the ``usual`` ones; it is left out if that is 0."""
+    """Check the numbers of a place. A count of merged ledgers may follow the ``usual`` ones, unless
+    0.
+    """
     numbers = integers(items)
     if len(numbers) > usual and numbers[-1] < 1:
         raise ValueError("nothing was merged, and it is said")

@@ -1,11 +1,13 @@
-"""``LogRecord`` <-> bytes of a metadata record.
+"""Encodes ``LogRecord`` as bytes of a metadata record.
 
-A record with pages is version 2: who does not know them must not take it for a log without them.
-One with places behind compactions is version 3: each stands for more than one version of the log.
-One of a log whose ledgers guarantee their write quorum is version 4.
-One of an unbounded log is version 5: who does not know that would put ledgers behind its one.
-One that begins inside of its tail is version 6: he would take its offsets for others.
-So is one of a strict log: he would make smaller ledgers for it, or none.
+The version keeps older software from misreading a record:
+
+- 2: the record has pages; without pages the log would seem shorter.
+- 3: with places of compactions; each stands for several versions of the log.
+- 4: the ledgers guarantee their write quorum.
+- 5: the log is unbounded; older software would add ledgers after its only ledger.
+- 6: the log begins inside its tail, and older software would compute other offsets; or the log is
+  strict, and older software would make smaller ledgers, or none.
 """
 
 from typing import Any
@@ -34,7 +36,7 @@ _WITH_PAGES, _MERGED, _GUARANTEED, _UNBOUNDED = 2, 3, 4, 5
 
 
 def encode(record: LogRecord, nonce: str) -> bytes:
-    """The record's bytes, to be stored under ``layout.log_key``."""
+    """Return the record's bytes, to be stored under ``layout.log_key``."""
     value: dict[str, Any] = {
         "nonce": nonce,
         "name": record.name,
@@ -55,7 +57,7 @@ def encode(record: LogRecord, nonce: str) -> bytes:
 
 
 def _version(record: LogRecord) -> int:
-    """The first that knows all that is in the record."""
+    """Return the first version that knows all facts of the record."""
     if record.settings.is_strict:
         return VERSION
     if record.dropped.of_tail:
@@ -71,10 +73,10 @@ def _version(record: LogRecord) -> int:
 
 
 def decode(name: str, data: bytes) -> LogRecord:
-    """The log in ``data``.
+    """Decode the log in ``data``.
 
     Raises:
-        CorruptDataError: damaged, of another log, or not possible for a log.
+        CorruptDataError: damaged, of another log, or impossible for a log.
     """
     fields = envelope.decode(KIND, layout.log_key(name), data, VERSION)
     try:
@@ -149,7 +151,7 @@ def _decode_dropped(fields: Fields) -> DroppedLedgers:
 
 
 def _optional(record: LogRecord) -> dict[str, Any]:
-    """Fields that came later: left out where they say nothing, so that old records stay as is."""
+    """Return fields added later. Empty ones are left out, so that old records stay as they are."""
     dropped, committed = record.dropped, record.committed
     fields = {
         "tail": list(record.tail) or None,
@@ -175,7 +177,7 @@ def _optional(record: LogRecord) -> dict[str, Any]:
 
 
 def _order(streams: Streams) -> list[str] | None:
-    """The queries in their order, unless that of their ids says it: JSON objects have none."""
+    """Return the order of the queries, unless sorting gives it: JSON objects have no order."""
     order = list(streams)
     return None if order == sorted(order) else order
 

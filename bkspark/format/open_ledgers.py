@@ -1,6 +1,6 @@
-"""What was seen of open ledgers, and since when they are unchanged: for manners alone.
+"""Records sightings of open ledgers, and since when each is unchanged: only a courtesy.
 
-One record, however many there are; those for which there is no room are not remembered.
+There is one record for all ledgers; ledgers without room there are not remembered.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from bkspark.protocol.upkeep.idleness import Sighting
 KIND = "open"
 
 LEDGERS_MAX = 2000
-"""So the record has less than 768 kB."""
+"""Keeps the record below 768 kB."""
 
 Sightings = Mapping[int, Sighting]
 """By ledger id."""
@@ -37,7 +37,7 @@ def encode(seen: Sightings, nonce: str) -> bytes:
 
 
 def decode(key: str, data: bytes) -> Sightings:
-    """Raises ``CorruptDataError``: damaged, or malformed."""
+    """Decode the sightings; raise ``CorruptDataError`` if damaged or malformed."""
     fields = envelope.decode(KIND, key, data)
     found = [_sighting(item) for item in fields.objects("ledgers")]
     if len(found) > LEDGERS_MAX:

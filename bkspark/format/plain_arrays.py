@@ -1,7 +1,7 @@
-"""Arrow arrays of plain values, made from their bytes.
+"""Makes Arrow arrays of plain values from their bytes.
 
-``pa.array`` asks pandas whether it knows the values, and loads it for that: a second and more of a
-process's first append or read, which its caller waits for.
+``pa.array`` asks pandas whether pandas knows the values, and loads pandas first: more than a second
+of a process's first append or read, for which its caller waits.
 """
 
 from array import array
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 
 def of_bytes(values: Sequence[bytes]) -> pa.Array:
-    """Binary values, none of them null.
+    """Return binary values without nulls.
 
     Raises:
         OverflowError: together they have 2 GiB or more.
@@ -23,10 +23,10 @@ def of_bytes(values: Sequence[bytes]) -> pa.Array:
 
 
 def of_integers(values: Iterable[int]) -> pa.Array:
-    """64-bit signed integers, none of them null.
+    """Return 64-bit signed integers without nulls.
 
     Raises:
-        OverflowError: one of them has more bits.
+        OverflowError: an integer has more bits.
     """
     integers = array("q", values)
     return pa.Array.from_buffers(pa.int64(), len(integers), [None, pa.py_buffer(integers)])

@@ -1,8 +1,8 @@
-"""Records about recoveries and repairs: why one is stuck, and which bookies are lost, or away.
+"""Records about recoveries and repairs: why a recovery is stuck, which bookies are lost, or away.
 
-The first is advice for people: nothing is ever decided by it. The second is an operator's word,
-about a bookie *as it was initialised*: one that is set up again under the same id is not lost. The
-third tells only when a copy may be made elsewhere, never that one is absent.
+A stuck record is advice for people: no decision rests on it. A lost record is an operator's word
+about one incarnation of a bookie: a bookie initialised again under the same id is not lost. An away
+record only tells when a copy may be made elsewhere, never that a copy is absent.
 """
 
 from collections.abc import Callable
@@ -23,8 +23,8 @@ class StuckRecovery:
     """Why a recovery could not close its ledger.
 
     Attributes:
-        term: of that recovery; in a later one nothing of this need be true.
-        entry_id: the first entry that is not decided; None if it was not about an entry.
+        term: of the recovery; in a later term the record may be wrong.
+        entry_id: the first undecided entry; None if the reason is not about an entry.
         waiting_for: bookie ids whose answers could decide.
         reason: in one line.
         hint: what to do next.
@@ -53,7 +53,7 @@ class AwayBookie:
     """A bookie that was silent when a repair looked.
 
     Attributes:
-        since_ms: when that was seen first; 0 if it has answered since.
+        since_ms: when a repair first saw it silent; 0 if it has answered since.
     """
 
     bookie_id: str
@@ -76,7 +76,7 @@ def encode_stuck(stuck: StuckRecovery, nonce: str) -> bytes:
 
 
 def decode_stuck(ledger_id: int, data: bytes) -> StuckRecovery:
-    """Raises ``CorruptDataError``: damaged, of another ledger, or malformed."""
+    """Decode the reason; raise ``CorruptDataError`` if damaged, of another ledger, or malformed."""
     fields = envelope.decode(STUCK_KIND, layout.recovery_key(ledger_id), data)
     if fields.take("ledger", int) != ledger_id:
         raise CorruptDataError(f"{fields.what} names another ledger")
@@ -97,7 +97,9 @@ def encode_lost(lost: LostBookie, nonce: str) -> bytes:
 
 
 def decode_lost(bookie_id: str, data: bytes) -> LostBookie:
-    """Raises ``CorruptDataError``: damaged, of another bookie, or malformed."""
+    """Decode the incarnations; raise ``CorruptDataError`` if damaged, of another bookie, or
+    malformed.
+    """
     fields = envelope.decode(LOST_KIND, layout.lost_key(bookie_id), data)
     if fields.take("id", str) != bookie_id:
         raise CorruptDataError(f"{fields.what} names another bookie")
@@ -115,7 +117,7 @@ def encode_away(away: AwayBookie, nonce: str) -> bytes:
 
 
 def decode_away(bookie_id: str, data: bytes) -> AwayBookie:
-    """Raises ``CorruptDataError``: damaged, of another bookie, or malformed."""
+    """Decode the record; raise ``CorruptDataError`` if damaged, of another bookie, or malformed."""
     fields = envelope.decode(AWAY_KIND, layout.away_key(bookie_id), data)
     if fields.take("id", str) != bookie_id:
         raise CorruptDataError(f"{fields.what} names another bookie")

@@ -1,6 +1,6 @@
-"""When a maintenance verb ran last on the whole cluster, and what it found: for people.
+"""Records when a maintenance verb last ran on the whole cluster, and its findings: for people.
 
-Nothing is ever decided by it.
+No decision rests on the record.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ def encode(report: ReportRecord, nonce: str) -> bytes:
 
 
 def decode(verb: str, data: bytes) -> ReportRecord:
-    """Raises ``CorruptDataError``: damaged, of another verb, or malformed."""
+    """Decode the report; raise ``CorruptDataError`` if damaged, of another verb, or malformed."""
     fields = envelope.decode(KIND, layout.report_key(verb), data)
     if fields.take("verb", str) != verb:
         raise CorruptDataError(f"{fields.what} names another verb")

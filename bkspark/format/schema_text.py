@@ -1,7 +1,8 @@
-"""A schema as Spark users write it, as the Arrow schema that is stored; needs no Spark.
+"""Parses a schema in Spark's notation into the stored Arrow schema; needs no Spark.
 
-It is DDL (``id long, name string``) or Spark's JSON of a schema (``df.schema.json()``). The columns
-are those that a DataFrame of this schema stores: each says its Spark type, and may be null.
+The notation is DDL (``id long, name string``) or Spark's JSON of a schema (``df.schema.json()``).
+The columns are the same as for a DataFrame of the schema: each states its Spark type, and may be
+null.
 """
 
 import json
@@ -64,10 +65,10 @@ _HINT = (
 
 
 def parse(text: str) -> pa.Schema:
-    """The columns that ``text`` names.
+    """Parse the columns of ``text``.
 
     Raises:
-        InvalidRequestError: it is no schema, or has a type that only a DataFrame can give.
+        InvalidRequestError: the text is no schema, or has a type that only a DataFrame can give.
     """
     value = _of_json(text) if text.lstrip().startswith("{") else _Ddl(text).schema()
     try:
@@ -95,7 +96,7 @@ def _column(field: dict[str, Any]) -> pa.Field:
 
 
 def _nullable(value: Any) -> Any:
-    """As ``bkspark.spark.schema`` stores a DataFrame's: any part may be null."""
+    """Make every part nullable, as ``bkspark.spark.schema`` stores a DataFrame's."""
     if isinstance(value, dict):
         flags = ("nullable", "containsNull", "valueContainsNull")
         return {key: True if key in flags else _nullable(item) for key, item in value.items()}
@@ -156,13 +157,13 @@ def _too_deep(what: str) -> InvalidRequestError:
 
 
 class _Ddl:
-    """DDL, read once from its beginning to its end, into Spark's JSON of a schema."""
+    """Parses DDL once, from beginning to end, into Spark's JSON of a schema."""
 
     def __init__(self, text: str) -> None:
         self._tokens = [*_tokens(text), ("", "")]
 
     def schema(self) -> dict[str, Any]:
-        """All of the text."""
+        """Parse the whole text."""
         fields = self._fields(0)
         if self._tokens[0][0]:
             self._refuse("a comma or the end")
@@ -196,7 +197,7 @@ class _Ddl:
         return token[1:-1].replace("``", "`") if kind == "quoted" else token
 
     def _type(self, depth: int) -> tuple[Any, str]:
-        """The type in JSON, and what is said of its length, if it is a text that has one."""
+        """Parse a type; return its JSON, and the text of its length if a text type has one."""
         if depth > _DEPTH_MAX:
             raise _too_deep("the schema")
         if self._tokens[0][0] != "word":
@@ -238,7 +239,7 @@ class _Ddl:
         return kind
 
     def _numbers(self, count_max: int) -> list[int]:
-        """Whole numbers in brackets."""
+        """Parse whole numbers in brackets."""
         self._require("(")
         found = [self._number()]
         while len(found) < count_max and self._takes(","):
@@ -252,7 +253,7 @@ class _Ddl:
         return int(self._tokens.pop(0)[1])
 
     def _takes(self, wanted: str) -> bool:
-        """Whether this comes next; then it is passed."""
+        """Consume ``wanted`` if it comes next; return whether it did."""
         kind, token = self._tokens[0]
         is_next = kind in ("word", "sign") and token.lower() == wanted
         if is_next:
@@ -269,6 +270,6 @@ class _Ddl:
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
-    """Kind and text of each; what is none is a sign, which no rule takes."""
+    """Return kind and text of each token. Unknown characters become signs, which no rule takes."""
     found = [(str(match.lastgroup), match[str(match.lastgroup)]) for match in _TOKEN.finditer(text)]
     return [(kind, token) for kind, token in found if token]

@@ -1,8 +1,8 @@
-"""The Spark types of Arrow columns, as Spark's JSON has them; works where Spark is not installed.
+"""The Spark types of Arrow columns, in the form of Spark's JSON; works without Spark.
 
-A DataFrame's columns carry their Spark type in their metadata. Columns that were made without Spark
-have the type that Spark reads their Arrow type as. Both are compared here in one form: JSON types
-without nullability, and with lengths, collations and spatial references in the type.
+A DataFrame's columns carry their Spark type in their metadata. Columns made without Spark have the
+type as which Spark reads their Arrow type. Both are compared here in one form: JSON types without
+nullability, and with lengths, collations and spatial references in the type.
 """
 
 import json
@@ -48,14 +48,14 @@ _ALSO = {
     "time(6)": re.compile(r"time\([0-6]\)"),
     "interval day to second": re.compile(r"interval (day|hour|minute|second)( to \w+)?"),
 }
-"""Spark types that share an Arrow type: what Arrow says -> what a column may say."""
+"""Spark types that share an Arrow type: type of the Arrow type -> types that a column may state."""
 
 _TAGGED = {
     "variant": ("metadata", "value"),
     "geometry": ("wkb", "srid"),
     "geography": ("wkb", "srid"),
 }
-"""Spark types that are structs in Arrow: the field that bears the tag, and the other one."""
+"""Spark types that are structs in Arrow: the field with the tag, and the other field."""
 
 
 class NoSparkTypeError(ValueError):
@@ -63,11 +63,11 @@ class NoSparkTypeError(ValueError):
 
 
 def spark_type(field: pa.Field) -> SparkType:
-    """The Spark type of a column.
+    """Return the Spark type of a column.
 
     Raises:
-        NoSparkTypeError: Spark has no name for it.
-        ValueError: what the column says of itself is malformed, or is not its Arrow type.
+        NoSparkTypeError: Spark has no name for the type.
+        ValueError: the column's stated type is malformed, or does not match its Arrow type.
     """
     natural = natural_type(field.type)
     text = (field.metadata or {}).get(SPARK_TYPE_KEY)
@@ -75,7 +75,7 @@ def spark_type(field: pa.Field) -> SparkType:
 
 
 def renamed(field: pa.Field, name: str) -> pa.Field:
-    """The column under another ``name``, which its own words of its Spark type say too."""
+    """Return the column under another ``name``, also in its stated Spark type."""
     text = (field.metadata or {}).get(SPARK_TYPE_KEY)
     if field.name == name:
         return field
@@ -90,22 +90,22 @@ def renamed(field: pa.Field, name: str) -> pa.Field:
 
 
 def is_declared(field: pa.Field) -> bool:
-    """Whether the column itself says its Spark type."""
+    """Return whether the column itself states its Spark type."""
     return SPARK_TYPE_KEY in (field.metadata or {})
 
 
 def length_max(field: pa.Field) -> int | None:
-    """How many characters a value of a CHAR or VARCHAR column may have."""
+    """Return how many characters a value of a CHAR or VARCHAR column may have."""
     kind = spark_type(field) if is_declared(field) else VOID
     found = _OF_LENGTH.fullmatch(kind) if isinstance(kind, str) else None
     return int(found[1]) if found else None
 
 
 def natural_type(kind: pa.DataType) -> SparkType:
-    """What Spark reads an Arrow type as.
+    """Return the type as which Spark reads an Arrow type.
 
     Raises:
-        NoSparkTypeError: it has no name for it.
+        NoSparkTypeError: Spark has no name for the type.
     """
     atom = _ATOMS.get(kind)
     if atom is not None:
@@ -127,7 +127,7 @@ def natural_type(kind: pa.DataType) -> SparkType:
 
 
 def nearest(kind: pa.DataType) -> pa.DataType | None:
-    """The Arrow type to cast to, of those that Spark has a type for; None if there is none."""
+    """Return the nearest Arrow type for which Spark has a type; None if there is none."""
     try:
         natural_type(kind)
         return kind
@@ -155,13 +155,14 @@ def nearest(kind: pa.DataType) -> pa.DataType | None:
 
 
 def filled(stored: SparkType, given: SparkType, *, is_exact: bool = True) -> SparkType | None:
-    """What a column of ``stored`` is once it also holds values of ``given``; None if it cannot.
+    """Return the type of a ``stored`` column that also holds values of ``given``; None if
+    impossible.
 
-    A void has no values but null, so the other type holds. CHAR, VARCHAR and plain strings fit one
-    another, because lengths are checked value by value.
+    A void has only nulls, so the other type holds. CHAR, VARCHAR and plain strings fit one another,
+    because lengths are checked value by value.
 
     Args:
-        is_exact: False if ``given`` was read from an Arrow type, which tells of no collation.
+        is_exact: False if ``given`` was read from an Arrow type, which states no collation.
     """
     if stored == given or given == VOID:
         return stored
@@ -185,9 +186,9 @@ def filled(stored: SparkType, given: SparkType, *, is_exact: bool = True) -> Spa
 
 
 def by_name(stored: SparkType, given: SparkType) -> SparkType:
-    """``given`` with the fields of its structs named and ordered as in ``stored``.
+    """Return ``given`` with the fields of its structs named and ordered as in ``stored``.
 
-    Fields that only ``stored`` has are there too: they are null. New fields stay behind them.
+    Fields that only ``stored`` has are included: they are null. New fields come after them.
     """
     if isinstance(stored, str) or isinstance(given, str) or stored["type"] != given["type"]:
         return given
@@ -214,7 +215,7 @@ def _fields_by_name(
 
 
 def shown(kind: SparkType) -> str:
-    """A type for messages, as SQL writes it."""
+    """Return a type for messages, as SQL writes it."""
     if isinstance(kind, str):
         return kind
     if "said" in kind:
@@ -230,13 +231,15 @@ def shown(kind: SparkType) -> str:
 
 
 def srid_of(kind: pa.DataType) -> int | None:
-    """The SRID of a struct that is tagged as a place; below 0 if it may be any; None of others."""
+    """Return the SRID of a struct tagged as a place; below 0 if any is allowed; None for other
+    types.
+    """
     found = re.fullmatch(r"\w+\(SRID (-?\d{1,9})\)", shown(natural_type(kind)))
     return int(found[1]) if found else None
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Whether an Arrow type is one of the lists that Spark reads as an array."""
+    """Return whether Spark reads an Arrow type as an array."""
     kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     return any(is_kind(kind) for is_kind in kinds)
 
@@ -322,10 +325,10 @@ def _of_json(value: Any, collations: Mapping[str, str], path: str) -> SparkType:
 
 
 def _agreed(said: SparkType, natural: SparkType) -> SparkType:
-    """``said``, with what only Arrow says of it in one form.
+    """Return ``said``, with parts stated only by Arrow in one form.
 
     Raises:
-        ValueError: it is not stored as that.
+        ValueError: the Arrow type does not store ``said``.
     """
     if isinstance(said, str):
         if said == natural or _may_be_said(said, natural):
@@ -348,7 +351,7 @@ def _agreed(said: SparkType, natural: SparkType) -> SparkType:
 
 
 def _may_be_said(said: str, natural: SparkType) -> bool:
-    """Whether an Arrow type that is ``natural`` in Spark may also be ``said``."""
+    """Return whether an Arrow type that is ``natural`` in Spark may also be ``said``."""
     if not isinstance(natural, str):
         return False
     if natural == TEXT:

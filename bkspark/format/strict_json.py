@@ -1,8 +1,7 @@
-"""JSON that came out of storage: checked before it is believed.
+"""Checks JSON from storage before use.
 
-What the digest let through may still have been written by an enemy who can compute digests. So
-sizes are bounded before parsing, doubled keys and non-numbers are refused, and every field is taken
-by name and type.
+JSON with a right digest may still be hostile, if an enemy can compute digests. So sizes are bounded
+before parsing, doubled keys and non-numbers are refused, and every field is taken by name and type.
 """
 
 import json
@@ -32,7 +31,7 @@ class Fields:
         self.what = what
 
     def take(self, name: str, kind: type[T]) -> T:
-        """The field ``name``; a bool is no int here, nor is what 64 bits cannot hold."""
+        """Return the field ``name``. A bool is no int here, nor is a number beyond 64 bits."""
         value = self._values.get(name)
         if type(value) is not kind or (kind is int and not bounds.is_stored_number(value)):
             raise CorruptDataError(f"{self.what}: field {name!r} is missing or malformed")
@@ -42,7 +41,7 @@ class Fields:
         return None if self._values.get(name) is None else self.take(name, kind)
 
     def objects(self, name: str) -> list["Fields"]:
-        """The field ``name``: a list of objects."""
+        """Return the field ``name``: a list of objects."""
         found = self.take(name, list)
         if not all(isinstance(value, dict) for value in found):
             raise CorruptDataError(f"{self.what}: field {name!r} is malformed")
@@ -52,16 +51,16 @@ class Fields:
         return Fields(self.take(name, dict), self.what)
 
     def mapping(self, name: str, kind: type[T]) -> dict[str, T]:
-        """The field ``name``: an object whose values are all of ``kind``."""
+        """Return the field ``name``: an object whose values are all of ``kind``."""
         inner = self.object(name)
         return {key: inner.take(key, kind) for key in inner._values}
 
 
 def integers(items: list[Any]) -> list[int]:
-    """``items``, if they are whole numbers from 0 to what 64 bits hold.
+    """Return ``items`` if they are whole numbers from 0 to the largest of 64 bits.
 
     Raises:
-        ValueError: not so.
+        ValueError: an item is not.
     """
     if not items:
         return items
@@ -79,7 +78,7 @@ def loads(data: bytes, what: str) -> Fields:
     """
     try:
         value = _DECODER.decode(data.decode("utf-8"))
-        if b"\\u" in data:  # else no string can hold half a surrogate pair
+        if b"\\u" in data:  # otherwise no string holds half a surrogate pair
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError) as error:
         raise CorruptDataError(f"{what}: not valid JSON") from error
@@ -104,7 +103,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_without_doubles, parse_constant=_
 
 
 def _is_deeper(value: object, depth: int) -> bool:
-    """Whether lists and objects lie more than ``depth`` deep in each other, ``value`` included."""
+    """Return whether lists and objects, ``value`` included, are nested more than ``depth`` deep."""
     level: list[Any] = [value]
     for _ in range(depth):
         level = [

@@ -1,4 +1,4 @@
-"""Transactions <-> fields of a record: JSON objects have no order, and transactions have.
+"""Encodes transactions as fields of a record. Transactions have an order; JSON objects have none.
 
 Digests are packed, since a log may have thousands: 8 bytes of each digest in order, then 8 bytes of
 each version, high byte first, as one text in base 64.
@@ -27,7 +27,7 @@ _BYTES_OF_ONE = DIGEST_LENGTH // 2 + 8
 
 
 def fields_of(transactions: Mapping[str, int]) -> dict[str, Any]:
-    """What a record says of them; their order only where that of their names does not."""
+    """Return the fields of a record; the order only if sorting the names does not give it."""
     others, found = dict(transactions), dict[str, Any]()
     for (name, of_queries), kind in zip(_FIELDS, kinds_of(transactions), strict=True):
         keys = kind.digests
@@ -42,7 +42,7 @@ def fields_of(transactions: Mapping[str, int]) -> dict[str, Any]:
 
 
 def decode(fields: Fields) -> dict[str, int]:
-    """The transactions of a record.
+    """Decode the transactions of a record.
 
     Raises:
         CorruptDataError, ValueError: malformed.
@@ -57,7 +57,7 @@ def decode(fields: Fields) -> dict[str, int]:
 
 
 def _packed(keys: list[str], prefix: str, transactions: Mapping[str, int]) -> str | None:
-    """None if one is no digest as this version makes them: then they are stored as they are."""
+    """Pack digests; None if a key is no digest of this version: such keys are stored as text."""
     digits = "".join(key[len(prefix) :] for key in keys)
     try:
         digests = bytes.fromhex(digits)
@@ -71,7 +71,7 @@ def _packed(keys: list[str], prefix: str, transactions: Mapping[str, int]) -> st
 
 @lru_cache(maxsize=8)
 def _unpacked(packed: str, prefix: str) -> Mapping[str, int]:
-    """Remembered: the record of a log is read again and again, and mostly has the same ones."""
+    """Cached: readers decode a log's record again and again, mostly with the same transactions."""
     try:
         data = b64decode(packed, validate=True)
     except Error as error:
@@ -90,7 +90,7 @@ def _unpacked(packed: str, prefix: str) -> Mapping[str, int]:
 
 
 def _high_byte_first(numbers: "array[int]") -> "array[int]":
-    """From this machine's order to the stored one, or back."""
+    """Convert from this machine's order to the stored order, or back."""
     if sys.byteorder == "little":
         numbers.byteswap()
     return numbers

@@ -56,7 +56,7 @@ class RecordEncoder:
         attempts: tuple[AttemptLogs, ...],
         transactions: Mapping[str, int],
     ) -> journal.EncodedRecord:
-        """The record of ``add`` that names entry logs.
+        """Encode the record of ``add`` that names entry logs.
 
         Args:
             transactions: the last version of each application up to there.
