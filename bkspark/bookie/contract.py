@@ -7,13 +7,13 @@ so no client trusts, or writes to, a directory that was wiped, swapped or not mo
 Guarantees of every backend:
 
 * **Write once.** ``put_new`` and ``create`` never replace an existing name; exactly one of any
-number of competing callers wins. A name's bytes never change after it appears; only a journal
-grows, at its end, by its one owner.
+  number of competing callers wins. A name's bytes never change after it appears; only a journal
+  grows, at its end, by its one owner.
 * **All or nothing.** A name appears with all its bytes, and durable, or not at all.
 * **No stale absence.** A look-up that starts after a write returned sees the write, also from
-another process, and also after an earlier look-up by the same process.
+  another process, and also after an earlier look-up by the same process.
 * **Unknown is not absent.** ``None``/``False`` mean a certain absence. Every doubt is
-``BookieUnavailableError``.
+  ``BookieUnavailableError``.
 
 All methods raise ``BookieUnavailableError`` when the storage has no certain answer (I/O error, no
 permission, gone, full, wrong cookie); for a write the outcome is then unknown. Names are relative,

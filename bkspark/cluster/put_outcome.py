@@ -2,6 +2,7 @@
 
 The rule: **a version is made once, and the bytes of each change are unique.** So the record found
 now decides about a change sent for the version after ``expected``:
+
 - its own bytes: the change is stored;
 - the next version with other bytes: another client's change was stored, and this change is or will
   be refused;

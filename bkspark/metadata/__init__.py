@@ -1,5 +1,5 @@
 """The metadata store: versioned records, changed only by compare-and-set.
 
-``contract`` says what a store must do, ``files``, ``zookeeper`` and ``memory`` do it, ``uri`` finds
-the right one.
+``contract`` states a store's duties; ``files``, ``object_store``, ``zookeeper`` and ``memory``
+implement the contract; ``uri`` finds the store for a URI.
 """

@@ -1,10 +1,10 @@
 """The contract of a metadata store.
 
 A record is bytes under a key, with a version that grows by one with every change. The only way to
-change one is ``put`` with the version one has seen: compare-and-set. The answer of a ``put`` has
-three values: done, lost to somebody else (``MetadataVersionError``), or unknown
-(``OutcomeUnknownError``). A value must differ in every ``put`` (callers put a random token in it),
-so that whoever got no answer can read back and recognise its own (R8, H6).
+change a record is ``put`` with the version last seen: compare-and-set. A ``put`` has three results:
+done, lost to another client (``MetadataVersionError``), or unknown (``OutcomeUnknownError``). A
+value must differ in every ``put`` (callers add a random token), so that a client without an answer
+can read the record back and recognise its own value (R8, H6).
 
 Keys are ``/``-separated, made by ``bkspark.format.layout``.
 """
@@ -23,13 +23,13 @@ class VersionedBytes:
 
 
 class MetadataStore(Protocol):
-    """Picklable by its URI; a connection is made when first needed."""
+    """A store of versioned records, picklable by its URI; connects at first use."""
 
     @property
     def uri(self) -> str: ...
 
     def get(self, key: str) -> VersionedBytes | None:
-        """The newest version, or None if the key surely does not exist.
+        """The newest version, or None if the key certainly does not exist.
 
         Linearizable: at least as new as every ``put`` that returned before this call began.
         """
@@ -42,8 +42,8 @@ class MetadataStore(Protocol):
             The new version, durable.
 
         Raises:
-            MetadataVersionError: the version is another one; nothing changed by this call.
-            OutcomeUnknownError: the store gave no sure answer.
+            MetadataVersionError: the version differs; this call changed no record.
+            OutcomeUnknownError: the store gave no certain answer.
         """
         ...
 
@@ -66,23 +66,23 @@ class MetadataStore(Protocol):
 
 
 class FormattableStore(MetadataStore, Protocol):
-    """A metadata store that makes the place it is in."""
+    """A metadata store that can initialise its own place."""
 
     def format(self) -> None:
         """Make the empty place a metadata store.
 
         Raises:
-            InvalidRequestError: there is something in it already, or it cannot be made.
+            InvalidRequestError: the place is not empty, or the store cannot be made.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataKind:
-    """A kind of metadata store, for the entry points ``bkspark.metadata_stores`` of other packages.
+    """A kind of metadata store, for entry points ``bkspark.metadata_stores`` of other packages.
 
     Attributes:
-        store: makes the store at a URI, and connects to nothing.
+        store: makes the store at a URI, without connecting.
     """
 
     store: Callable[[str], FormattableStore]

@@ -1,16 +1,16 @@
-"""The few verbs that a store of versioned files needs of a file system, and POSIX doing them.
+"""The file system calls that a store of versioned files needs, implemented for POSIX.
 
 The rule: a name appears with all its bytes or not at all, and is never written again. Data is
-fsynced under a temporary name, linked to its own name (``link`` never replaces), and the folder is
-fsynced. Every path is relative to a root that was opened just now, so all look-ups of one call see
-one file system, also if something is mounted over it meanwhile.
+fsynced under a temporary name and linked to its own name (``link`` never replaces); then the folder
+is fsynced. Every path is relative to a freshly opened root, so all look-ups of one call see one
+file system, even if another is mounted over it meanwhile.
 
-An answer "absent" is given only for ENOENT; every other ``OSError`` goes up as it is: unknown.
+An answer "absent" is given only for ENOENT; every other ``OSError`` is passed on and means unknown.
 
-Nothing is believed that others could have changed: of what is looked up or created, each folder on
-the way is as private as the root and the file itself. A folder that is absent is not looked at
-again: in the one above it, which is private, nobody else can make it. In the store of a group's
-cluster, what the group's members could have changed is believed too (``bkspark.storage.access``).
+Only files that other users could not have changed are trusted: each folder on the way to a file is
+as private as the root and the file itself. If a folder is absent, the look-up ends: no other user
+can make the folder in its private parent. In the store of a group's cluster, files that the group's
+members could have changed are trusted too (``bkspark.storage.access``).
 """
 
 import contextlib
@@ -32,7 +32,7 @@ class Directory(Protocol):
     """A tree of write-once files. Paths are ``/``-separated, "" is the root itself.
 
     Attributes:
-        may_have_changed: whether a name was made or removed through it, or may have been.
+        may_have_changed: whether a call made or removed a name, or may have done so.
     """
 
     may_have_changed: bool
@@ -41,19 +41,19 @@ class Directory(Protocol):
         """Create ``path`` unless it exists, in a folder that must exist.
 
         Returns:
-            Whether this very call created it. Also a file found in place is durable by then.
+            Whether this very call created the file. An existing file is durable by then, too.
 
         Raises:
-            FileNotFoundError: the folder is gone; nothing was created.
-            OSError: it may have been created, and may not be durable.
+            FileNotFoundError: the folder is gone; no file was created.
+            OSError: the file may have been created, and may not be durable.
         """
         ...
 
     def read(self, path: str) -> bytes | None:
-        """All bytes; None if the file surely does not exist.
+        """All bytes; None if the file certainly does not exist.
 
         Raises:
-            OSError: also if it is no file, or longer than any record.
+            OSError: also for no regular file, or a file longer than any record.
         """
         ...
 
@@ -62,38 +62,38 @@ class Directory(Protocol):
         ...
 
     def list(self, folder: str) -> list[str]:
-        """Sorted names right under ``folder``, folders with a "/" behind; empty if it is absent.
+        """Sorted names right under ``folder``, folders with a final "/"; empty if it is absent.
 
-        Concurrent changes may be in it or not; what was there all the time is.
+        Concurrent changes may be missing; names present during the whole call are listed.
         """
         ...
 
     def make_folder(self, path: str) -> None:
-        """Create ``path`` and its parents as needed; durable, also those found in place."""
+        """Create ``path`` and its parents as needed; all are made durable, existing folders too."""
         ...
 
     def sync(self, folder: str) -> None:
-        """Make the names in ``folder`` durable, whoever created them."""
+        """Make the names in ``folder`` durable, also names made by other clients."""
         ...
 
     def unlink(self, path: str) -> None:
-        """Remove a file, which may be gone already. Not durable: it can come back."""
+        """Remove a file, which may be gone already. Not durable: the file can come back."""
         ...
 
     def remove_folder(self, path: str) -> None:
-        """Remove a folder if it is empty; otherwise leave it."""
+        """Remove a folder if empty; otherwise leave it."""
         ...
 
 
 class PosixDirectory:
-    """``Directory`` under an open directory descriptor, which is closed at the end of a block.
+    """``Directory`` under an open directory descriptor, closed at the end of a block.
 
     Args:
         root: its path, for messages.
-        access: who may have made, and may read, what is in it.
+        access: which users may make and read its files.
 
     Attributes:
-        device: that it is on, as the kernel numbers it.
+        device: the kernel's number of the directory's device.
     """
 
     def __init__(self, root_fd: int, root: str, access: Access = PRIVATE, *, device: int) -> None:
@@ -149,10 +149,11 @@ class PosixDirectory:
         for part in path.split("/"):
             with self._folder(parent) as parent_fd:
                 with contextlib.suppress(FileExistsError):
-                    # A folder without a record says nothing, so this alone changes nothing.
+                    # A folder without a record has no meaning, so this alone changes no record.
                     os.mkdir(part, access.FOLDER_MODE, dir_fd=parent_fd)
                 self._settle(parent_fd, part)
-                # Also if it was there: its maker may have died before making it durable.
+                # For existing folders too: the maker may have died before making its folder
+                # durable.
                 os.fsync(parent_fd)
                 progress.made()
             parent = f"{parent}/{part}" if parent else part
@@ -177,7 +178,7 @@ class PosixDirectory:
             self._access.require_may_change(os.fstat(self._root_fd))
 
     def _settle(self, parent_fd: int, part: str) -> None:
-        """Give a group's folder its mode; also one whose maker died before that."""
+        """Give a group's folder its mode, also after its maker died before doing so."""
         if self._access.group is None:
             return
         with posix_calls.closing(os.open(part, posix_calls.FOLDER_FLAGS, dir_fd=parent_fd)) as fd:
@@ -192,17 +193,17 @@ class PosixDirectory:
             self.may_have_changed = True
             return _link(folder_fd, fd, temporary, name)
         finally:
-            # What is left of a temporary file is only space: no look-up ever asks for it.
+            # A leftover temporary file only takes space: no look-up ever asks for it.
             with contextlib.suppress(OSError):
                 os.unlink(temporary, dir_fd=folder_fd)
             os.close(fd)
 
     def _require_private(self, folder: str) -> None:
-        """Of each folder down to this one, if it is there; once, as a root is opened for one call.
+        """Check each folder on the way down to ``folder``, if present; once per opened root.
 
         Raises:
-            NotPrivateError: others may change what is in it.
-            OSError: it is no folder.
+            NotPrivateError: other users may change the contents.
+            OSError: not a folder.
         """
         if folder in self._private:
             return
@@ -232,13 +233,13 @@ class PosixDirectory:
 def open_directory(
     root: str, group_of: Callable[[int, os.stat_result], int | None] = lambda _fd, _status: None
 ) -> PosixDirectory:
-    """The directory at ``root``, found by path anew; it may be a link.
+    """The directory at ``root``, found by path anew; may be a link.
 
     Args:
-        group_of: of its descriptor and status, the group that has it, if one has.
+        group_of: from descriptor and status, the directory's group, or None.
 
     Raises:
-        NotPrivateError: others may change what is in it.
+        NotPrivateError: other users may change the contents.
     """
     fd = posix_calls.open_root(root)
     try:
@@ -253,12 +254,13 @@ def open_directory(
 
 
 def _link(folder_fd: int, fd: int, temporary: str, name: str) -> bool:
-    """Whether the file ``fd``, called ``temporary``, got the name ``name``."""
+    """Link the file ``fd``, called ``temporary``, to ``name``; whether it got the name."""
     try:
         os.link(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd, follow_symlinks=False)
     except OSError as error:
-        # A network file system may repeat a request whose answer was lost, and then report an
-        # error for what it did (H6). The file that has the name now tells: no other is this one.
+        # A network file system may repeat a request whose answer was lost, and then report an error
+        # for its own success (H6). The file under the name decides: no other file has this
+        # identity.
         if _is_same_file(folder_fd, fd, name):
             return True
         if isinstance(error, FileExistsError):

@@ -1,7 +1,7 @@
 """A metadata store in a folder that every client can reach; no daemon, no locks.
 
-What the storage must give: ``link`` that never replaces, fsync that is kept, and look-ups that
-never return a stale "absent" (on NFS that takes ``lookupcache=none``).
+Requirements on the storage: ``link`` never replaces, fsync makes data durable, and look-ups never
+return a stale "absent" (on NFS with ``lookupcache=none``).
 """
 
 import errno
@@ -20,7 +20,7 @@ from bkspark.storage import access, devices, posix_calls
 from bkspark.storage.shown import shown_url
 
 _NOTHING = ("lost+found/",)
-"""What a new file system has of its own, for what fsck finds."""
+"""The own folder of a new file system, for files found by fsck."""
 
 _GROUP_LINE = re.compile(rb"^group ([0-9]{1,10})$", re.MULTILINE)
 _MARKER_BYTES_MAX = 1024
@@ -41,10 +41,10 @@ class FileMetadataStore(VersionedStore):
     def format(self, group: int | None = None) -> None:
         """Make an empty folder, created if its parent exists, a metadata store.
 
-        A store without a record, as a client that was killed leaves it, is made durable.
+        A store without a record, left by a killed client, is made durable.
 
         Args:
-            group: whose members share it (``bkspark.storage.access``).
+            group: whose members share the store (``bkspark.storage.access``).
         """
         self._group, self._is_group_known = group, True
         root = str(self._root)
@@ -87,7 +87,7 @@ class FileMetadataStore(VersionedStore):
         return directory
 
     def _group_of(self, descriptor: int, root: os.stat_result) -> int | None:
-        """The group of the store, which its marker says; asked for only where it may be one's."""
+        """The group of the store, read from its marker only if the folder may belong to a group."""
         is_own = root.st_uid in (os.geteuid(), 0)
         if not self._is_group_known and (root.st_mode & stat.S_ISGID or not is_own):
             try:
@@ -114,15 +114,15 @@ class FileMetadataStore(VersionedStore):
 
 
 def _group_of_marker(root: int) -> int | None:
-    """The group that the marker says, if it is a file of this very group.
+    """The group named by the marker, if the marker is a file of the same group.
 
     Raises:
         FileNotFoundError: there is no marker.
-        NotPrivateError: others may have written it.
+        NotPrivateError: other users may have written the marker.
     """
     try:
         descriptor, status = posix_calls.open_file(root, MARKER)
-    except PermissionError:  # of a store that is one user's
+    except PermissionError:  # the store belongs to a single user
         return None
     with posix_calls.closing(descriptor):
         group = _group_in(posix_calls.read_open(descriptor, status, 0, _MARKER_BYTES_MAX))
@@ -159,7 +159,7 @@ def _folder(uri: str) -> Path:
 
 
 def _decoded(path: str) -> str:
-    """Without its percent signs; empty if that is no text, and a folder of another name else."""
+    """``path`` without percent signs; empty if not UTF-8, and then refused as an address."""
     try:
         return unquote(path, errors="strict")
     except UnicodeDecodeError:

@@ -1,8 +1,8 @@
 """A metadata store in the memory of this process, for tests and trials.
 
-It does what every store must do and nothing survives the process. Stores are found by name, so that
-a pickled one is the same store in this process; in another it is one that was never formatted, and
-says so instead of reporting absence.
+The store keeps the contract, and is lost with the process. Stores are found by name, so a pickled
+store is the same store in this process. In another process the store was never formatted, and
+raises an error instead of reporting absence.
 """
 
 import threading
@@ -12,7 +12,7 @@ from bkspark.metadata import names
 from bkspark.metadata.contract import VersionedBytes
 from bkspark.storage.shown import shown_url
 
-# One lock for all: a store is a dictionary, and nothing waits while holding it.
+# One lock for all: a store is a dictionary, and no thread waits while holding the lock.
 _lock = threading.Lock()
 # None: deleted for ever.
 _stores: dict[str, dict[str, VersionedBytes | None]] = {}
@@ -92,7 +92,7 @@ class MemoryMetadataStore:
             self._records()[key] = None
 
     def close(self) -> None:
-        """Nothing to do: the store belongs to the process."""
+        """Do nothing: the store belongs to the process."""
 
     def _records(self) -> dict[str, VersionedBytes | None]:
         if self._name not in _stores:

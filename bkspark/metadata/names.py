@@ -1,4 +1,4 @@
-"""Keys and addresses are hostile input: they pass these checks before anything is made of them."""
+"""Checks of keys and addresses, which are hostile input and are checked before any other use."""
 
 import re
 from urllib.parse import SplitResult, urlsplit
@@ -12,7 +12,7 @@ _PART_LENGTH_MAX = 200
 
 
 def key(name: str) -> str:
-    """``name`` itself if it may be the key of a record."""
+    """Return ``name`` if it may be the key of a record."""
     if (
         not _KEY.fullmatch(name)
         or ".." in name
@@ -26,7 +26,7 @@ def key(name: str) -> str:
 
 
 def split_uri(uri: str) -> SplitResult:
-    """The parts of ``uri``; an error of ours, without secrets, if it has none."""
+    """The parts of ``uri``; for a malformed URI an error of bkspark without secrets."""
     try:
         return urlsplit(uri)
     except ValueError:
@@ -37,7 +37,7 @@ def split_uri(uri: str) -> SplitResult:
 
 
 def another_store(shown: str) -> InvalidRequestError:
-    """What to raise where a store that was used is gone, and another one is in its place."""
+    """The error for a store that was replaced by another store at the same place."""
     return InvalidRequestError(
         f"the metadata store at {shown} is not the one that was opened: another cluster is in its "
         "place, and nothing was changed in it",

@@ -1,10 +1,11 @@
-"""A metadata store in a bucket of an object store that speaks S3, ``s3://bucket/prefix``.
+"""A metadata store in a bucket of an object store with S3's protocol, ``s3://bucket/prefix``.
 
-A version is made by creating an object if absent. ``bkspark.storage`` gives the conditional create
-and look-ups past every cache; this module makes a ``Directory`` of them.
+A version is made by creating an object if absent. ``bkspark.storage`` provides the conditional
+create and look-ups past every cache; this module makes a ``Directory`` of them.
 
-Folders need no making here, so what ``VersionedRecords`` owes to a folder that is gone, it owes to
-the tombstone alone: a put looks for it before and after it creates its version.
+Object stores have no folders. On POSIX a deleted record shows by a missing folder or by its
+tombstone; here only the tombstone shows the deletion: a put looks for the tombstone before and
+after it creates its version.
 """
 
 from contextlib import AbstractContextManager, nullcontext
@@ -17,7 +18,7 @@ from bkspark.storage.probe import require_conditional_creates
 
 
 class S3Directory:
-    """``Directory`` over the objects of a place; an ``OSError`` means that nothing is sure."""
+    """``Directory`` over the objects of a place; an ``OSError`` means an unknown outcome."""
 
     may_have_changed = True
 
@@ -38,16 +39,16 @@ class S3Directory:
         return sorted(self._objects.entries(folder))
 
     def make_folder(self, path: str) -> None:
-        """Nothing to do: a folder is there while something is in it."""
+        """Do nothing: a folder exists while there is an object in it."""
 
     def sync(self, folder: str) -> None:
-        """Nothing to do: what can be seen is durable."""
+        """Do nothing: visible objects are durable."""
 
     def unlink(self, path: str) -> None:
         self._objects.delete(path)
 
     def remove_folder(self, path: str) -> None:
-        """Nothing to do: an empty folder is none."""
+        """Do nothing: an empty folder does not exist."""
 
 
 class S3MetadataStore(VersionedStore):
@@ -61,7 +62,7 @@ class S3MetadataStore(VersionedStore):
         super().__init__(self._objects.place.url)
 
     def format(self) -> None:
-        """Make an empty prefix of a bucket that exists a metadata store."""
+        """Make an empty prefix of an existing bucket a metadata store."""
         with self._known_errors("format it"), self._directory() as directory:
             found = [name for name in self._objects.entries("") if name[0] != "."]
             self._require_no_record(directory, found)

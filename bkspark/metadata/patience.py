@@ -1,7 +1,8 @@
-"""How long a client waits for its metadata store: a setting, the same for every kind of store.
+"""A client's time limit for its metadata store: one setting for every kind of store.
 
 ``BKSPARK_METADATA_TIMEOUT`` holds for a process, ``seconds`` for the calls inside a ``with``. The
-default rides out an election of ZooKeeper's servers and their restart one after the other.
+default outlasts an election of ZooKeeper's servers and a restart of the servers one after the
+other.
 """
 
 import os
@@ -22,7 +23,7 @@ _seconds: ContextVar[float | None] = ContextVar("metadata_seconds", default=None
 
 
 def chosen() -> float | None:
-    """Seconds; None if nothing was chosen, so that the default holds.
+    """The chosen number of seconds; None for the default.
 
     Raises:
         InvalidRequestError: the variable is no possible number of seconds.
@@ -36,10 +37,10 @@ def possible(what: str, given: object) -> float:
     """``given``, a number or a text such as ``1m``, as a number of seconds.
 
     Raises:
-        InvalidRequestError: it is none, or out of range.
+        InvalidRequestError: not a number of seconds, or out of range.
     """
     seconds = -1.0
-    with suppress(InvalidRequestError, OverflowError):  # which are out of range too
+    with suppress(InvalidRequestError, OverflowError):  # these are out of range too
         if isinstance(given, str):
             seconds = quantities.seconds(what, given)
         elif type(given) is not bool and isinstance(given, Real):
@@ -55,7 +56,7 @@ def possible(what: str, given: object) -> float:
 
 @contextmanager
 def seconds(given: float) -> Iterator[None]:
-    """Let calls inside wait so long."""
+    """Set the time limit for the calls inside the block."""
     token = _seconds.set(given)
     try:
         yield

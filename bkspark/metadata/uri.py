@@ -1,7 +1,7 @@
-"""The metadata store for a URI. The scheme picks the kind, and no message shows credentials.
+"""Finds the metadata store for a URI. The scheme picks the kind; no message shows credentials.
 
-Nothing is opened here: a store connects when it is first used. A kind is loaded when it is first
-named: each process that Spark starts would load them all.
+No connection is opened here: a store connects at first use. A kind is loaded at first use, because
+otherwise each process that Spark starts would load all kinds.
 """
 
 from bkspark import environment
@@ -17,7 +17,7 @@ _SUPPORTED = "file:///directory, s3://bucket/prefix, zk://host:port/path or memo
 
 
 def open_store(uri: str) -> MetadataStore:
-    """The store at ``uri``, which must have been formatted by the time it is used."""
+    """The store at ``uri``, which must be formatted before its first use."""
     store: MetadataStore = _store(uri)
     return environment.opened(environment.METADATA, store)
 
@@ -26,10 +26,10 @@ def format_store(uri: str, group: int | None = None) -> MetadataStore:
     """Make the empty place at ``uri`` a metadata store.
 
     Args:
-        group: of users that share it, if it is a folder.
+        group: of users that share the store, if the store is a folder.
 
     Raises:
-        InvalidRequestError: there is something in it already, or it cannot be made.
+        InvalidRequestError: the place is not empty, or the store cannot be made.
     """
     store = _store(uri)
     if isinstance(store, FileMetadataStore):
@@ -44,7 +44,7 @@ def has_record(uri: str, key: str) -> bool:
     store = open_store(uri)
     try:
         return store.get(key) is not None
-    except InvalidRequestError:  # it is no store yet
+    except InvalidRequestError:  # not yet a store
         return False
     finally:
         store.close()

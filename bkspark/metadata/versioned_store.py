@@ -1,15 +1,14 @@
-"""What the stores of write-once files share: records over a ``Directory`` that is looked up anew.
+"""The common part of stores of write-once files: records over a freshly opened ``Directory``.
 
-``versions`` says how records become files and why that is safe; a store is the edge of it: it opens
-its directory, makes sure that it is a metadata store, and turns every ``OSError`` into "unknown".
+``versions`` explains how records become files and why they are safe. A store opens its directory,
+checks that the directory is a metadata store, and turns every ``OSError`` into "unknown".
 
-The marker ``METADATA_STORE`` is read in every call that says something is absent or changes
-something. It bears random bytes: a client that has used a store notices if another store, such as
-another cluster's, is in its place, and changes nothing there. An empty folder where the store's
-file system is not mounted, or a prefix that was wiped or mistyped, is not a store without records:
-"absent" there could undo a cluster. Only the metadata check, for which each append waits, does
-without while all is well: a record with the random bytes of its last change lies in one store
-alone.
+Every call that reports an absence or makes a change reads the marker ``METADATA_STORE``. The marker
+holds random bytes: a client that has used a store notices another store, such as another cluster's,
+in the same place, and changes nothing there. An empty folder where the store's file system is not
+mounted, or a wiped or mistyped prefix, is not a store without records: "absent" there could undo a
+cluster. Only the metadata check, for which each append waits, does not read the marker while the
+check passes: a record with the random bytes of its last change lies in only one store.
 """
 
 import errno
@@ -43,16 +42,16 @@ _READ_BACK = "read back what is there before trying again"
 
 
 class VersionedStore(ABC):
-    """A ``MetadataStore`` of write-once files. Holds nothing open; any number may exist."""
+    """A ``MetadataStore`` of write-once files. Holds no open resources; any number may exist."""
 
     place: str
-    """What its root is called: a folder, a prefix."""
+    """The word for its root: a folder, a prefix."""
 
     hint_if_missing: str
-    """What else to do than ``bkspark init`` if there is no store."""
+    """The alternative to ``bkspark init`` if there is no store."""
 
     _bound_to: bytes | None = None
-    """The marker of the store, once it was seen."""
+    """The marker of the store, once read."""
 
     def __init__(self, uri: str) -> None:
         self._uri = uri
@@ -67,13 +66,13 @@ class VersionedStore(ABC):
 
     @abstractmethod
     def format(self) -> None:
-        """Make an empty place a metadata store; one that has no record yet stays as it is.
+        """Make an empty place a metadata store; a store without a record stays as it is.
 
-        Durability: durable when it returns, whoever made it.
+        Durability: durable on return, even if another client made the store.
 
         Raises:
-            InvalidRequestError: there is something in it, or it cannot be one.
-            OutcomeUnknownError: the storage gave no sure answer; may be repeated.
+            InvalidRequestError: the place is not empty, or unsuitable.
+            OutcomeUnknownError: the storage gave no certain answer; may be repeated.
         """
 
     @abstractmethod
@@ -81,7 +80,7 @@ class VersionedStore(ABC):
         """The root, looked up and opened now.
 
         Raises:
-            FileNotFoundError, NotADirectoryError: there surely is none.
+            FileNotFoundError, NotADirectoryError: there is certainly no root.
         """
 
     def get(self, key: str) -> VersionedBytes | None:
@@ -98,7 +97,9 @@ class VersionedStore(ABC):
         with self._known_errors(f"check {names.key(key)!r}") as opened, self._found() as directory:
             opened.append(directory)
             is_current = VersionedRecords(directory).is_current(key, seen)
-            if not is_current:  # what was seen is found in no other place, but missed in many
+            if (
+                not is_current
+            ):  # a seen record exists in only one store, but is missing in every other
                 self._require_marker(directory)
             return is_current
 
@@ -111,10 +112,10 @@ class VersionedStore(ABC):
             records.delete(key)
 
     def close(self) -> None:  # noqa: B027 - needs no override
-        """Nothing to do: every call opens and closes what it needs."""
+        """Do nothing: every call opens and closes its own resources."""
 
     def _require_no_record(self, directory: Directory, found: Collection[str]) -> None:
-        """Refuse a root in which ``found`` is; folders may be there before their first record."""
+        """Refuse a root with the names ``found``; a store may have folders without a record."""
         is_store = MARKER in found
         others = [name for name in found if name != MARKER]
         if is_store:
@@ -134,11 +135,11 @@ class VersionedStore(ABC):
             self._require_marker(directory)
 
     def _group_line(self) -> bytes:
-        """What the marker says of a group that shares the store."""
+        """The marker's line about a group that shares the store."""
         return b""
 
     def _require_same_group(self, marker: bytes) -> None:  # noqa: B027 - needs no override
-        """Refuse a marker that says another group than the place has; only folders have groups."""
+        """Refuse a marker with another group than the place; only folders have groups."""
 
     @contextmanager
     def _records(self, doing: str) -> Iterator[VersionedRecords]:
@@ -178,7 +179,7 @@ class VersionedStore(ABC):
 
     @contextmanager
     def _known_errors(self, doing: str) -> Iterator[_Opened]:
-        """What is opened inside goes into the list that is given."""
+        """Translate errors; the block adds opened directories to the list it gets."""
         opened: _Opened = []
         try:
             yield opened
@@ -200,11 +201,11 @@ class VersionedStore(ABC):
             ) from error
 
     def _hint_for(self, error: OSError) -> str:
-        """What to do about an error because of which the store was not asked."""
+        """The user's next action after an error that kept the store from being asked."""
         return _NOT_ASKED[error.errno or 0]
 
 
 def _is_empty_folder(directory: Directory, name: str) -> bool:
-    """Whether nothing but temporary files, of a client that was killed, is in it."""
+    """Whether the folder holds at most temporary files of a killed client."""
     is_folder = name.endswith("/")
     return is_folder and all(left.startswith(".") for left in directory.list(name[:-1]))

@@ -1,37 +1,38 @@
 """Compare-and-set out of put-if-absent: one immutable file per version of a record.
 
-The rule: **a version is the newest if the next one never existed.** Put-if-absent decides who makes
-a version, but old versions are pruned, and a client that slept for long could make a pruned name
-again and believe that it won, or take an old version for the newest because the next one is gone.
-So "absent" is never enough; ``_never_existed`` asks for the name and then for what pruning leaves::
+The rule: **a version is the newest if the next one never existed.** Put-if-absent decides which
+client makes a version, but old versions are pruned. A client that slept for long could recreate a
+pruned name and count as the winner, or take an old version for the newest because the next version
+is gone. So "absent" is never enough; ``_never_existed`` asks for the name and then for the traces
+of pruning::
 
     <key>/<version>              16 hex digits, dense from 1; the value and nothing else
     <key>/pruned-<mark>          versions below <mark> may be gone
     <folder of key>/~<name>      tombstone: the record was deleted for ever
 
-Marks are multiples of 16. Before a version p goes, the mark next above p is durable. A mark goes
-only after the next rounder one above it (256, 4096, 65536) is durable, and multiples of 65536 stay.
-So a record of a million versions is less than a hundred files, and what proves that p existed is p
-itself or one of four marks, or the tombstone, which stays.
+Marks are multiples of 16. Before a version p is removed, the mark next above p is durable. A mark
+is removed only after the next rounder mark above it (256, 4096, 65536) is durable, and multiples of
+65536 stay. So a record of a million versions has fewer than a hundred files, and the proof that p
+existed is p itself, one of four marks, or the tombstone, which stays.
 
-Why it is sound. *Claim*: if p existed before a look begins, the look finds p, a mark or the
-tombstone. p is looked up first; if it is gone, its mark or the tombstone was there before it
-went. The marks are looked up from the finest to the roundest: if one is gone, the next was there
-before. The last of them stays. Names made again by sleepers do no harm: a version below a mark
-is never believed, and a mark or tombstone states something that stays true.
+Why the rule is sound. *Claim*: if p existed before a look begins, the look finds p, a mark or the
+tombstone. p is looked up first; if p is gone, its mark or the tombstone was there before the
+removal. The marks are looked up from the finest to the roundest: if a mark is gone, the next mark
+was there before. The last mark stays. Names recreated by slow clients do no harm: a version below a
+mark is never trusted, and a mark or tombstone states a permanent fact.
 
-* ``put`` of version p makes it only if p-1 is there (so versions are dense), and has won if **after
-  that** p is found never to have existed before: no mark above it. A mark found *before* is a sure
-  loss. Found only after, either p was pruned before, or a dozen clients came in between and
-  superseded it: unknown. It is not enough to find p-1 still there: another sleeper may have made
-  that one again.
+* ``put`` of version p makes it only if p-1 is there (so versions are dense). The put has won if
+  **after the creation** p is found never to have existed before: no mark above p. A mark found
+  *before* the creation is a certain loss. If a mark is found only after, either p was pruned
+  before, or a dozen clients superseded p in between: unknown. Finding p-1 still there is not
+  enough: another slow client may have recreated p-1.
 * ``is_current``: the next version never existed, then the version itself is there with the bytes
-  that were seen (design: next absent first, then own present).
-* ``get``: the listing is a hint where to look; the answer is confirmed in the same way. Absence is
-  never taken from a listing. The folder is fsynced before a value is given out: its writer may
-  not have come so far, and what was read must not vanish in a power cut.
-* Pruning and deleting go from the oldest on. Unlike what they leave, removals need not be durable:
-  a version that comes back lies below its mark.
+  seen before (design: next absent first, then own present).
+* ``get``: the listing is a hint where to look; the answer is confirmed in the same way. A listing
+  never proves an absence. The folder is fsynced before a value is returned: the writer's own fsync
+  may still be missing, and a power cut must not undo a read.
+* Pruning and deleting start with the oldest version. Removals need not be durable, but the marks
+  and tombstones do: a version that comes back lies below its mark.
 
 Work per call is bounded whatever the number of versions. A record's folder holds no other record.
 """
@@ -49,7 +50,7 @@ from bkspark.metadata.directory import Directory
 BLOCK = 16
 # 16, 256, 4096, 65536: one file stays for ever per 65536 versions, and a look costs four stats.
 MARK_LEVELS = 4
-# What one put removes at most: twice what accumulates, so that it catches up after killed clients.
+# Maximum removals of one put: twice what accumulates, to catch up after killed clients.
 _REMOVED_BLOCKS_MAX = 4
 # Each failed attempt means that another client made progress or pruned in between.
 _GET_ATTEMPTS_MAX = 100
@@ -75,7 +76,8 @@ class VersionedRecords:
                 return None
             value = self._directory.read(_version_path(key, version)) if version else None
             if value is not None and self._never_existed(key, version + 1):
-                # Gone with its folder by now: deleted after it was the newest, so a right answer.
+                # If the folder is gone by now, the record was deleted after this version was the
+                # newest: still a right answer.
                 with contextlib.suppress(FileNotFoundError):
                     self._directory.sync(key)
                 return VersionedBytes(value, version)
@@ -84,7 +86,7 @@ class VersionedRecords:
         raise self._unread(key)
 
     def _unread(self, key: str) -> OutcomeUnknownError:
-        """Why so many reads came to nothing; what is no record looks like one that changes."""
+        """The error after too many reads: a folder in a version's place, or constant changes."""
         strange = [name for name in self._directory.list(key) if _VERSION.fullmatch(name[:-1])]
         if strange:
             return OutcomeUnknownError(
@@ -109,7 +111,7 @@ class VersionedRecords:
                 f"metadata record {key!r}: others overtook the put of version {version}",
                 hint="read it again and look for the change in what it says now",
             )
-        # The put is done: what goes wrong from here on is left to the next one that prunes.
+        # The put is done: later errors are left to the next pruning put.
         with contextlib.suppress(OSError):
             self._prune(key, version)
         return version
@@ -128,7 +130,7 @@ class VersionedRecords:
         folder = key.rpartition("/")[0]
         if folder:
             self._directory.make_folder(folder)
-        # Found in place is as good: it stays, and put_if_absent made it durable.
+        # An existing tombstone is as good: tombstones stay, and put_if_absent made it durable.
         self._directory.put_if_absent(_tombstone(key), b"")  # takes no block of a disk
         for name in self._directory.list(key):
             if not name.endswith("/"):
@@ -136,7 +138,7 @@ class VersionedRecords:
         self._directory.remove_folder(key)
 
     def _may_follow(self, key: str, version: int) -> bool:
-        """False if a put of ``version`` is surely lost; True promises nothing."""
+        """False if a put of ``version`` is certainly lost; True promises nothing."""
         return self._never_existed(key, version) and (
             version == 1 or self._directory.exists(_version_path(key, version - 1))
         )
@@ -145,7 +147,7 @@ class VersionedRecords:
         try:
             return self._directory.put_if_absent(_version_path(key, version), value)
         except FileNotFoundError:
-            # Only ``delete`` takes a folder away, and it leaves a tombstone.
+            # Only ``delete`` removes a folder, and leaves a tombstone.
             if self._directory.exists(_tombstone(key)):
                 return False
             raise
@@ -154,14 +156,16 @@ class VersionedRecords:
         return not self._directory.exists(_tombstone(key)) and not self._never_existed(key, 1)
 
     def _may_be_live(self, key: str) -> bool:
-        """Who asks for one that gives no answer is told so; it must not hide the others."""
+        """Whether to list the record: on an error True, since reading it will report the error."""
         try:
             return self._is_live(key)
         except OSError:
             return True
 
     def _never_existed(self, key: str, version: int) -> bool:
-        """Sure, as of the moment of the first look-up. The order of look-ups matters."""
+        """Whether the version certainly never existed before the first look-up; their order
+        matters.
+        """
         return not self._directory.exists(_version_path(key, version)) and not self._is_superseded(
             key, version
         )
@@ -173,14 +177,14 @@ class VersionedRecords:
         ) or self._directory.exists(_tombstone(key))
 
     def _marks_above(self, version: int) -> Iterator[int]:
-        """Those of which one is there for ever once ``version`` was pruned, finest first."""
+        """Marks, finest first, of which at least one stays for ever once ``version`` was pruned."""
         mark: int | None = _next_multiple(version, self._block)
         while mark is not None:
             yield mark
             mark = self._rounder_mark(mark)
 
     def _rounder_mark(self, mark: int) -> int | None:
-        """The mark that must be there before ``mark`` may go; None if it stays for ever."""
+        """The mark that must exist before ``mark`` is removed; None if ``mark`` is permanent."""
         step = self._block
         while mark % step == 0:
             if step == self._mark_step_max:

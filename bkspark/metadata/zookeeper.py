@@ -1,12 +1,12 @@
 """A metadata store in Apache ZooKeeper, at ``zk://host:port,host:port/path``.
 
-The rule: **an address never holds credentials, and a pickle holds nothing but the address.** The
-process that uses a store connects when it first needs to, and signs in with what
-``zookeeper_credentials`` finds there.
+The rule: **an address never holds credentials, and a pickle holds only the address.** The process
+that uses a store connects at first use, and signs in with its own credentials
+(``zookeeper_credentials``).
 
-This file is the edge: addresses, keys and sizes. ``zookeeper_records`` says how records become
-znodes and why that is safe, ``zookeeper_session`` when an answer is sure. kazoo is imported at the
-first use, so that nobody else needs it.
+This file handles addresses, keys and sizes. ``zookeeper_records`` explains how records become
+znodes and why they are safe, ``zookeeper_session`` when an answer is certain. kazoo is imported at
+first use, so that users of other stores do not need it.
 """
 
 import re
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from bkspark.metadata.zookeeper_records import ZooKeeperRecords
     from bkspark.metadata.zookeeper_session import Session
 
-# A server refuses packets of 1 MiB by cutting the connection, which would look like an answer that
-# was lost. The difference is for key, path, access list and headers.
+# A server refuses packets of 1 MiB by cutting the connection, which would look like a lost answer.
+# The difference is for key, path, access list and headers.
 VALUE_BYTES_MAX = 2**20 - 2**13
 _KEY_LENGTH_MAX = 1000
 _PATH_LENGTH_MAX = 500
@@ -32,7 +32,7 @@ _PATH = re.compile(r"(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)+")
 
 
 class ZooKeeperMetadataStore:
-    """A ``MetadataStore`` that threads may share. Forked children get a connection of their own."""
+    """A ``MetadataStore`` that threads may share. A forked child connects on its own."""
 
     def __init__(self, uri: str) -> None:
         self._hosts, self._root = _address(uri)
@@ -47,13 +47,13 @@ class ZooKeeperMetadataStore:
         return f"zk://{self._hosts}{self._root}"
 
     def format(self) -> None:
-        """Make an empty path, created if it is not there, a metadata store.
+        """Make an empty path, created if missing, a metadata store.
 
-        A store that has no record yet stays as it is.
+        A store without a record stays as it is.
 
         Raises:
-            InvalidRequestError: there is something in it.
-            OutcomeUnknownError: the servers gave no sure answer; may be repeated.
+            InvalidRequestError: the path is not empty.
+            OutcomeUnknownError: the servers gave no certain answer; may be repeated.
         """
         self._records_of("").format()
 
@@ -87,7 +87,7 @@ class ZooKeeperMetadataStore:
             self._session.close()
 
     def _records(self) -> "ZooKeeperRecords":
-        """Of the store that was found at the first use."""
+        """The records of the store found at the first use."""
         if self._bound_to is None:
             self._bound_to = self._records_of("").look_up()
         return self._records_of(self._bound_to)
@@ -101,7 +101,7 @@ class ZooKeeperMetadataStore:
                 f"the metadata store {self.uri} needs the package {error.name}",
                 hint="pip install 'bkspark[zookeeper]'",
             ) from error
-        # Two threads may both make one; that of the loser is closed when it is forgotten.
+        # Two threads may both make a session; the loser's session is closed when dropped.
         session = self._session = self._session or Session(self._hosts)
         return ZooKeeperRecords(session, self._root, self.uri, bound_to)
 
@@ -113,7 +113,7 @@ def _key(key: str) -> str:
 
 
 def _address(uri: str) -> tuple[str, str]:
-    """Servers and path. Their order stays: it is part of the store's name."""
+    """Servers and path. The order of the servers stays: it is part of the store's name."""
     parts = names.split_uri(uri)
     path = parts.path.rstrip("/")
     hosts = [_HOST.fullmatch(host) for host in parts.netloc.split(",")]

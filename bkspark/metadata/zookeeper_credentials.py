@@ -1,8 +1,8 @@
-"""What a ZooKeeper metadata store signs in with: only ever by reference.
+"""The credentials of a ZooKeeper metadata store, given only by reference.
 
 ``BKSPARK_ZOOKEEPER_AUTH_FILE`` names a file, ``BKSPARK_ZOOKEEPER_AUTH`` is the variable itself;
-either holds ``user:password`` for ZooKeeper's digest scheme. They are read in the process that
-connects. Where a variable would be shown, as Spark shows ``spark.executorEnv.*``, use the file.
+either holds ``user:password`` for ZooKeeper's digest scheme. The process that connects reads them.
+Where a variable would be shown, as Spark shows ``spark.executorEnv.*``, use the file.
 """
 
 import os
@@ -19,7 +19,7 @@ def credentials() -> str | None:
     """``user:password``, None if neither variable is set.
 
     Raises:
-        InvalidRequestError: both are set, or what they lead to is not of this form.
+        InvalidRequestError: both are set, or the credentials are not of this form.
     """
     literal, file = os.environ.get(VARIABLE, ""), os.environ.get(FILE_VARIABLE, "")
     if literal and file:

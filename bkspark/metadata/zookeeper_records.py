@@ -1,24 +1,24 @@
 """Compare-and-set out of znode versions, in transactions.
 
-The rule: **one transaction per change, and it checks all that it relies on.** It finds the store's
-marker, or nothing happens; it makes a record only if no tombstone stands for it; it replaces one
-only at the version that was seen. So a store that was never formatted, or was taken away, is never
-mistaken for one without records, and a deleted record never comes back::
+The rule: **one transaction per change, and it checks all its preconditions.** The transaction finds
+the store's marker, or changes nothing; it makes a record only if no tombstone exists for the key;
+it replaces a record only at the version last seen. So a store that was never formatted, or was
+removed, is never mistaken for a store without records, and a deleted record never comes back::
 
     <root>/METADATA_STORE_1/<random>       the marker; the digit is this format
     <root>/records/<folder>/<name>         the value and nothing else
     <root>/deleted/<folder>/<name>         tombstone: the record was deleted for ever
 
-``<folder>`` is the key up to its last part, with ':' for '/', or '~' if the key has only one. So
-all records lie equally deep, and none inside another. Version n of a record is version n-1 of its
+``<folder>`` is the key up to its last part, with ':' for '/', or '~' for a key of one part. So all
+records lie equally deep, and none inside another. Version n of a record is version n-1 of its
 znode, which ZooKeeper counts. A key is never used again, so neither is a version.
 
-The random name is of one store alone. A client looks it up when it first uses the store, and from
-then on it is what transactions check: another cluster's store at the same path is not mistaken for
-the one that was opened, and nothing is changed in it.
+The random name belongs to one store alone. A client looks the name up when it first uses the store,
+and all later transactions check the name: another cluster's store at the same path is not mistaken
+for the opened store, and is not changed.
 
-A transaction cannot say "this is absent", but it can make a znode and remove it again, which fails
-if it is there.
+A transaction cannot check for an absence directly, but it can make a znode and remove it again,
+which fails if the znode exists.
 """
 
 import contextlib
@@ -67,7 +67,7 @@ class ZooKeeperRecords:
         with self._marker_needed():
             names = self._session.children("open it", marker, marker)
         if not names:
-            raise self._other_format()  # it could not be told from another store
+            raise self._other_format()  # without a name it could not be told from another store
         return min(names)
 
     def format(self) -> None:
@@ -88,7 +88,7 @@ class ZooKeeperRecords:
             raise self._cannot_be_made("somebody else changed it just now") from refused
 
     def _has_records(self, doing: str) -> bool:
-        """Folders may be there before the first record is."""
+        """Whether there is a record; folders may exist before the first record."""
         kinds = [f"{self._root}/{kind}" for kind in _KINDS]
         folders = [f"{kind}/{name}" for kind in kinds for name in self._names_in(doing, kind)]
         return any(self._names_in(doing, folder) for folder in folders)
@@ -104,7 +104,8 @@ class ZooKeeperRecords:
     def put(self, key: str, value: bytes, expected: int | None) -> int:
         if expected is None:
             return self._create(key, value)
-        # A version that no znode can have is as good as any other that this one has not.
+        # A version that no znode can have differs from the znode's version, like any other wrong
+        # version.
         version = min(expected - 1, _ZNODE_VERSION_MAX)
         try:
             self._commit(f"put {key!r}", [replace(self._path("records", key), value, version)])
@@ -148,12 +149,12 @@ class ZooKeeperRecords:
 
     def _make_folders(self, doing: str, key: str) -> None:
         for kind in _KINDS:
-            # Refused because it is there: as good.
+            # Refused because the folder exists: as good.
             with contextlib.suppress(RefusedError):
                 self._commit(doing, [create(self._path(kind, key).rpartition("/")[0])])
 
     def _commit(self, doing: str, operations: Sequence[Operation]) -> None:
-        """All of them or, if one is refused, none."""
+        """Carry out all ``operations`` or, if one is refused, none."""
         try:
             self._session.commit(doing, [exists(self._marker), *operations])
         except RefusedError as refused:

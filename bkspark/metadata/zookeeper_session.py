@@ -1,18 +1,19 @@
 """The connection of a ZooKeeper metadata store; the only file that imports kazoo.
 
-The rule: **whatever changes something is sent once; whatever only looks may be sent again.** A
-change whose answer is lost is unknown: its server may have died after everybody else applied it,
-so kazoo's own retries, which would send it again, are never used (R8, H6). A change that had to
-wait too long takes the whole connection with it, or it would be sent late, behind the caller's
-back.
+The rule: **a change is sent once; a look may be sent again.** A change whose answer is lost is
+unknown: its server may have died after the other servers applied the change. So kazoo's own
+retries, which would send the change again, are never used (R8, H6). A change that had to wait too
+long ends the whole connection; otherwise kazoo would send the change late, after the caller has
+received an error.
 
-Changes and looks both begin with a check of the marker, in a transaction. To a change this gives
-the right store or nothing at all. To a look it gives linearizability: a transaction takes a quorum,
-and the look that follows it in the same session sees at least what the quorum had. ZooKeeper's
-``sync`` takes none: a leader that slept and does not yet know of the next one answers it (H35).
+Changes and looks both begin with a check of the marker, in a transaction. For a change, the check
+finds the right store or the change fails. For a look, the check gives linearizability: a
+transaction takes a quorum, and the look after it in the same session sees at least what the quorum
+had. ZooKeeper's ``sync`` takes no quorum: a leader that slept and does not yet know of the next
+leader answers a ``sync`` (H35).
 
-Sessions hold nothing, neither locks nor ephemeral nodes, so an expired one costs a reconnection and
-nothing else (H34).
+Sessions hold no state, neither locks nor ephemeral nodes, so an expired session only costs a
+reconnection (H34).
 """
 
 import contextlib
@@ -49,12 +50,12 @@ from bkspark.metadata.zookeeper_credentials import HINT as CREDENTIALS_HINT
 from bkspark.metadata.zookeeper_credentials import credentials
 from bkspark.progress import Countdown
 
-# A server that says nothing for two thirds of it is left for another one.
+# A server that is silent for two thirds of this time is left for another.
 SESSION_SECONDS = 6.0
-# More than a session's, so that one host that swallows packets does not hide the others.
+# Longer than a session, so that one host that swallows packets does not hide the others.
 CONNECT_SECONDS = 8.0
-# Longer than the servers need to choose a new leader, and to restart one after the other. Holds if
-# nothing else was chosen (``patience``).
+# Longer than the servers need to choose a new leader, and to restart one after the other. The
+# default (``patience``).
 ANSWER_SECONDS = patience.DEFAULT_SECONDS
 _CLOSE_SECONDS = 2.0
 _PAUSE_SECONDS = 0.05
@@ -75,7 +76,7 @@ _logger.setLevel(logging.INFO)
 
 
 class RefusedError(Exception):
-    """A transaction that surely changed nothing: which of its operations failed, and how."""
+    """A transaction that certainly changed nothing, with the failed operation and its error."""
 
     def __init__(self, operation: int, error: ZookeeperError) -> None:
         super().__init__(operation, error)
@@ -101,10 +102,10 @@ def delete(path: str, version: int = -1) -> Operation:
 
 
 class Session:
-    """Connects when first used, and anew after ``close``, a fork or a time-out.
+    """Connects at first use, and anew after ``close``, a fork or a time-out.
 
-    Raises, besides what the methods say:
-        OutcomeUnknownError: no sure answer; the message names the servers.
+    Raises, besides the errors of the methods:
+        OutcomeUnknownError: no certain answer; the message names the servers.
         UnauthorizedError: the servers want other credentials.
     """
 
@@ -117,10 +118,10 @@ class Session:
         self._finalizer: weakref.finalize[[KazooClient, int], Session] | None = None
 
     def commit(self, doing: str, operations: Sequence[Operation]) -> None:
-        """Carry out all of them or none.
+        """Carry out all operations or none.
 
         Raises:
-            RefusedError: none.
+            RefusedError: none was carried out.
         """
         limit = _limit()
         client = self._client(limit)
@@ -132,10 +133,10 @@ class Session:
             _raise_refusal(doing, results, len(operations))
 
     def value(self, doing: str, marker: str, path: str) -> VersionedBytes | None:
-        """What is at ``path``, None if nothing is; the version is the znode's own.
+        """The value at ``path``, None if absent; the version is the znode's own.
 
         Raises:
-            RefusedError: ``marker`` is not there.
+            RefusedError: ``marker`` is absent.
         """
         found = self._look(doing, marker, lambda client: client.get_async(path))
         return None if found is None else VersionedBytes(found[0] or b"", found[1].version)
@@ -144,12 +145,12 @@ class Session:
         """Names right under ``path``, none if it does not exist.
 
         Raises:
-            RefusedError: ``marker`` is not there.
+            RefusedError: ``marker`` is absent.
         """
         return self._look(doing, marker, lambda client: client.get_children_async(path)) or []
 
     def contents(self, doing: str, path: str) -> tuple[bytes, list[str]] | None:
-        """Value and children of any znode, at least as old as the connection; None if absent."""
+        """Value and children of any znode, no older than the connection; None if absent."""
 
         def ask(client: KazooClient, limit: Countdown) -> tuple[bytes, list[str]] | None:
             _result(client.sync_async(path), limit)
@@ -163,7 +164,9 @@ class Session:
         return found
 
     def make_path(self, doing: str, path: str) -> None:
-        """Make a znode and those above it, where missing; twice does no harm, so it is repeated."""
+        """Make a znode and its parents, where missing; repeating is harmless, so the call is
+        retried.
+        """
         self._repeated(doing, lambda client, limit: _result(client.ensure_path_async(path), limit))
 
     def close(self) -> None:
@@ -181,8 +184,8 @@ class Session:
             exists(marker)(transaction)
             checked, asked = transaction.commit_async(), ask(client)
             _raise_refusal(doing, _result(checked, limit), 1)
-            # Not raised and caught: the error would keep all this alive, and with it a connection
-            # that nobody uses any more.
+            # Not raised and caught: the error would keep all this alive, and with it an unused
+            # connection.
             _wait(asked, limit)
             return None if isinstance(asked.exception, NoNodeError) else _result(asked, limit)
 
@@ -218,7 +221,7 @@ class Session:
             ) from error
 
     def _client(self, limit: Countdown) -> KazooClient:
-        """The connection; one that broke is made anew as long as there is time."""
+        """The connection; a broken connection is made anew as long as there is time."""
         if self._pid != os.getpid():
             self._forget_parent()
         with self._lock:
@@ -254,7 +257,7 @@ class Session:
         return client
 
     def _abandon(self, client: KazooClient) -> None:
-        """What still waits in ``client`` must never be sent."""
+        """Drop ``client``, so that its waiting requests are never sent."""
         with self._lock:
             if self._connected is not client:
                 return
@@ -263,7 +266,7 @@ class Session:
             finalizer()
 
     def _forget_parent(self) -> None:
-        """A fork copies neither the threads of the connection nor a sane state of its locks."""
+        """Forget the parent's connection: a fork copies no threads, and may leave locks held."""
         if self._finalizer is not None:
             self._finalizer.detach()
         self._lock = threading.Lock()
@@ -272,7 +275,7 @@ class Session:
 
 
 def _raise_refusal(doing: str, results: Sequence[object], count: int) -> None:
-    """Return only if the answer says of all ``count`` operations that they were carried out."""
+    """Return only if the answer confirms all ``count`` operations."""
     for operation, result in enumerate(results):
         if isinstance(result, (NoAuthError, InvalidACLError)):
             raise _unauthorized(doing) from result
@@ -291,13 +294,13 @@ def _unauthorized(doing: str) -> UnauthorizedError:
 
 
 def _limit() -> Countdown:
-    """How long one call may take; what the process was stopped is not counted."""
+    """The time limit of one call; time in which the process was stopped is not counted."""
     chosen = patience.chosen()
     return Countdown(ANSWER_SECONDS if chosen is None else chosen)
 
 
 def _is_set(event: threading.Event, limit: Countdown) -> bool:
-    """Wait for ``event``; a task that waits for the caller sees that the limit is kept here."""
+    """Wait for ``event`` within ``limit``, reporting progress to tasks that wait for the caller."""
     while not event.is_set():
         seconds = limit.step()
         if not seconds:
@@ -308,10 +311,10 @@ def _is_set(event: threading.Event, limit: Countdown) -> bool:
 
 
 def _wait(asked: Any, limit: Countdown) -> None:
-    """Wait until kazoo has an answer to what was ``asked``.
+    """Wait until kazoo has an answer to the request ``asked``.
 
     Raises:
-        KazooTimeoutError: it has none in time.
+        KazooTimeoutError: no answer in time.
     """
     while not asked.ready():
         seconds = limit.step()
@@ -331,7 +334,7 @@ def _reason(error: Exception) -> str:
 
 
 def _stop_in_background(client: KazooClient, pid: int) -> environment.Task | None:
-    """Stopping waits for the server, which may be gone."""
+    """Stop ``client`` in another thread, because stopping waits for the server, perhaps gone."""
     if os.getpid() != pid:
         return None
 

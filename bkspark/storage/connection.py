@@ -6,13 +6,13 @@ connection or a timeout is ``S3Doubt``; for a write the doubt means that the wri
 happened, or may happen yet (R8, R15, RB-27c).
 
 * **No cache.** Requests bypass fsspec's listings, which never expire and hide later writes of other
-clients (R5, H1), and its instances, which other code in the process could share.
+  clients (R5, H1), and its instances, which other code in the process could share.
 * **No silent repetition.** If botocore itself repeats a conditional request after a lost answer,
-the second request meets the effect of the first and reports a lost race (H6). So botocore, s3fs and
-aiohttp make one attempt (``one_attempt``), and a repeatable request is marked by its caller
-(``repeated``).
+  the second request meets the effect of the first and reports a lost race (H6). So botocore, s3fs
+  and aiohttp make one attempt (``one_attempt``), and a repeatable request is marked by its caller
+  (``repeated``).
 * **No fork.** fsspec's event loop runs in a thread that a forked process does not have, so every
-process makes its own connection at first use.
+  process makes its own connection at first use.
 
 botocore finds credentials, region and endpoint, from ``AWS_ENDPOINT_URL`` and its siblings; other
 settings, for example ``config_kwargs`` and ``s3_additional_kwargs``, come from fsspec's
