@@ -51,7 +51,7 @@ _LOADED_WHEN_ASKED_FOR = {
     "WriteHandle": "bkspark.ledger.handles.write_handle",
     "WriterSettings": "bkspark.ledger.handles.settings",
 }
-"""They need pyarrow, which takes longer to import than all the rest."""
+"""These need pyarrow, which takes longer to import than all the rest."""
 
 
 def __getattr__(name: str) -> object:

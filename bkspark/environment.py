@@ -1,11 +1,11 @@
-"""All that a process gets from around it: time, chance, tasks beside each other, and storage.
+"""All surroundings of a process: time, randomness, concurrent tasks, and storage.
 
-Rule 1. Nothing else in the product looks at a clock, sleeps, draws or starts a thread. What it
-needs of these it asks this module for, and this module asks the environment: the real one, unless
-``use`` has put another one in its place.
+Rule 1. No other module of the product reads a clock, sleeps, draws a random number or starts a
+thread. Other modules call this module, and this module asks the environment: the real one, unless
+``use`` has replaced it.
 
-Rule 2. An environment holds for the thread that uses it and for the tasks that are started there,
-and theirs. So a simulation meets no thread that is not its own.
+Rule 2. An environment holds for the thread that uses it, for tasks started there, and for their
+tasks. So a simulation sees no thread but its own.
 """
 
 import contextvars
@@ -26,22 +26,22 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 IDLE_SECONDS = 10.0
-"""A thread without work ends after so long."""
+"""A thread without work ends after so many seconds."""
 
 COURTESY_SECONDS = 0.001
-"""So long a task waits for its turn, once for each that keeps it so long."""
+"""Maximum wait of a task for its turn, once for each slow holder."""
 
 Empty = queue.Empty
 
 Courtesy = Callable[[], AbstractContextManager[object]]
-"""A turn that some tasks take out of courtesy: ``with courtesy(): …``."""
+"""An advisory lock for tasks that compute: ``with courtesy(): …``."""
 
 METADATA = "metadata"
 """The place of the metadata store, as bookies have their ids."""
 
 
 class Task(Protocol):
-    """Work that goes on beside its starter; a thread is one."""
+    """Work that runs beside its starter, such as a thread."""
 
     def is_alive(self) -> bool: ...
 
@@ -49,7 +49,7 @@ class Task(Protocol):
 
 
 class Inbox(Protocol[T]):
-    """A queue without a limit, with one reader; ``queue.SimpleQueue`` is one."""
+    """A queue without a limit, with one reader; ``queue.SimpleQueue`` is an example."""
 
     def put(self, item: T) -> None: ...
 
@@ -61,7 +61,7 @@ class Inbox(Protocol[T]):
 
 
 class Environment(Protocol):
-    """What this module asks; the functions of the same names tell what each is."""
+    """The requests of this module; the functions of the same names describe them."""
 
     def monotonic(self) -> float: ...
 
@@ -89,55 +89,57 @@ class Environment(Protocol):
 
 
 def monotonic() -> float:
-    """Seconds, from a moment that nobody knows; they only grow."""
+    """Monotonic clock, in seconds."""
     return _here.environment.monotonic()
 
 
 def now_ms() -> int:
-    """Wall clock for people's eyes; of all decisions only retention by age depends on it."""
+    """Wall clock, for display and for ages (retention, grace periods, rolls by time)."""
     return _here.environment.now_ms()
 
 
 def sleep(seconds: float) -> None:
-    """Let others go on for so long."""
+    """Sleep, so that other tasks run meanwhile."""
     _here.environment.sleep(seconds)
 
 
 def draw() -> float:
-    """A number in [0, 1), by chance."""
+    """A random number in [0, 1)."""
     return _here.environment.draw()
 
 
 def token(byte_count: int = 16) -> str:
-    """A name that nobody else has drawn and nobody guesses: so many bytes, in hexadecimal."""
+    """A unique, unpredictable name: ``byte_count`` random bytes, in hexadecimal."""
     return _here.environment.token(byte_count)
 
 
 def start(work: Callable[[], None], name: str) -> Task:
-    """Begin ``work`` beside the caller; it does not keep the process alive."""
+    """Begin ``work`` beside the caller; the task does not keep the process alive."""
     return _here.environment.start(work, name)
 
 
 def inbox() -> Inbox[Any]:
-    """A queue through which tasks tell each other things."""
+    """A queue for messages between tasks."""
     return _here.environment.inbox()
 
 
 def lock() -> AbstractContextManager[object]:
-    """What one task at a time may hold, more than once, while it does slow things."""
+    """A reentrant lock that one task at a time holds, also during slow work."""
     return _here.environment.lock()
 
 
 def courtesy() -> Courtesy:
-    """Lets tasks that mostly compute go one behind the other, which is quicker than beside each
-    other: an interpreter runs one thread at a time, and each change from one to the next costs more
-    than most calls. Nobody waits long for a turn, so nothing may depend on having one.
+    """Return an advisory lock under which computing tasks run one after the other.
+
+    Sequential tasks finish sooner: an interpreter runs one thread at a time, and each switch
+    between threads costs more than most calls. A task waits only ``COURTESY_SECONDS`` for a turn,
+    so correctness must not depend on having a turn.
     """
     return _here.environment.courtesy()
 
 
 def opened(place: str, storage: T) -> T:
-    """What clients get for ``storage``: itself, or what an environment has put before it.
+    """The storage that clients get for ``storage``: itself, or the environment's wrapper.
 
     Args:
         place: a bookie's id, or ``METADATA``.
@@ -147,25 +149,25 @@ def opened(place: str, storage: T) -> T:
 
 
 def the_one(kind: type[T]) -> T:
-    """The object of ``kind`` that all of this process share, and no other: a fork begins anew."""
+    """The one object of ``kind`` in this process; a forked process begins with a new object."""
     found: T = _here.environment.the_one(kind)
     return found
 
 
 def dropped(thing: object, shown: str, end: Callable[[], object]) -> None:
-    """Called by a ``__del__``: ``end`` what its user did not close, and warn of it.
+    """Called by a ``__del__``: call ``end`` for an unclosed object, and warn.
 
     Args:
-        shown: what a person is told that ``thing`` is.
+        shown: the words for ``thing`` in the warning.
     """
     _here.environment.dropped(thing, shown, end)
 
 
 def for_each(work: Callable[[S], T], items: Iterable[S], *, at_once: int, name: str) -> list[T]:
-    """What ``work`` returns for each of ``items``, in order; so many tasks share them.
+    """The results of ``work`` for ``items``, in order, computed by up to ``at_once`` tasks.
 
     Raises:
-        BaseException: the first that ``work`` raised; what was not begun by then is left out.
+        BaseException: the first error of ``work``; items not yet begun are skipped.
     """
     left = deque(enumerate(items))
     found: dict[int, T] = {}
@@ -184,7 +186,7 @@ def for_each(work: Callable[[S], T], items: Iterable[S], *, at_once: int, name: 
                 left.clear()
 
     def start_share() -> Task:
-        # So what the tasks report is reported for the caller.
+        # A task's reports count as the caller's.
         context = contextvars.copy_context()
         return start(lambda: context.run(share), name)
 
@@ -196,7 +198,7 @@ def for_each(work: Callable[[S], T], items: Iterable[S], *, at_once: int, name: 
 
 
 def after(seconds: float, work: Callable[[], None], name: str) -> Callable[[], None]:
-    """Begin ``work`` beside the caller in so long, unless what is returned is called before."""
+    """Begin ``work`` beside the caller after ``seconds``; the returned function cancels it."""
     calls = inbox()
 
     def wait() -> None:
@@ -211,7 +213,7 @@ def after(seconds: float, work: Callable[[], None], name: str) -> Callable[[], N
 
 @contextmanager
 def use(environment: Environment) -> Iterator[None]:
-    """Let this thread, and the tasks that it starts, have ``environment``."""
+    """Set ``environment`` for this thread and the tasks that it starts."""
     before, _here.environment = _here.environment, environment
     try:
         yield
@@ -220,11 +222,11 @@ def use(environment: Environment) -> Iterator[None]:
 
 
 class RealEnvironment:
-    """The machine's clocks and chance, and a thread for each task.
+    """The machine's clocks and random numbers, and a thread for each task.
 
-    A thread that has come back serves the next task: to start one takes as long as some reads, and
-    one that hangs in a system call never comes back. So there are as many as work at once, and
-    those that were given up.
+    An idle thread serves the next task: starting a thread takes as long as some reads. A thread
+    that hangs in a system call never comes back. So the number of threads is that of concurrent
+    tasks plus abandoned tasks.
     """
 
     def __init__(self) -> None:
@@ -274,7 +276,7 @@ class RealEnvironment:
         return found if found is not None else self._shared.setdefault(kind, kind())
 
     def forget(self) -> None:
-        """Begin anew with what ``the_one`` is."""
+        """Drop all objects of ``the_one``."""
         self._shared: dict[type[Any], Any] = {}
 
     def dropped(self, thing: object, shown: str, end: Callable[[], object]) -> None:
@@ -283,7 +285,7 @@ class RealEnvironment:
             warnings.warn(f"unclosed {shown}", ResourceWarning, source=thing, stacklevel=4)
 
     def _rest(self, server: "_Server", *, is_over: bool) -> bool:
-        """Take a server that has nothing to do, or let go of it; whether that was done."""
+        """Keep an idle server, or release a server whose idle time is over; whether done."""
         with self._guard:
             if is_over and server not in self._idle:
                 return False  # work is on its way to it
@@ -294,14 +296,14 @@ class RealEnvironment:
             return True
 
     def _begin_anew(self) -> None:
-        """Threads do not come along into a forked process, and it has met nothing."""
+        """Begin without threads and objects, as a fork copies no threads."""
         self._guard = threading.Lock()
         self._idle: list[_Server] = []
         self.forget()
 
 
 class _Courtesy:
-    """Who has waited for his turn in vain begins a new row: whoever has it may never come back."""
+    """An advisory lock that is replaced after a timeout: its holder may never come back."""
 
     def __init__(self) -> None:
         self._row = threading.Lock()
@@ -337,7 +339,7 @@ class _Work:
             thread = threading.current_thread()
             threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), thread)))
         finally:
-            del self._work  # it may hold much
+            del self._work  # may hold much memory
             self._is_done = True
             self._end.release()
 
@@ -350,7 +352,7 @@ class _Work:
 
 
 class _Server(threading.Thread):
-    """Does one task after the other, and ends when none came for a while."""
+    """Runs one task after the other, and ends when none came for a while."""
 
     def __init__(self, rest: Callable[..., bool]) -> None:
         super().__init__(daemon=True)
@@ -367,7 +369,7 @@ class _Server(threading.Thread):
                     return
                 continue
             task.run()
-            del task  # it may hold much
+            del task  # may hold much memory
             self.name = "idle"
             self._rest(self, is_over=False)
 

@@ -89,7 +89,7 @@ class NothingSentError(BookKeeperError):
     """
 
     def in_doubt(self, what: str) -> "OutcomeUnknownError":
-        """The error of ``what``, which had sent something before it could not ask."""
+        """The error of ``what``, which had sent a request before the storage could not be asked."""
         reason = str(self.args[0]).removesuffix("; nothing was sent")
         told = OutcomeUnknownError(f"{what}: {reason}", hint=self.hint)
         told.__cause__ = self
@@ -134,4 +134,4 @@ class CorruptDataError(BookKeeperError):
 
 
 USERS_MISTAKES = (InvalidRequestError, NoSuchLedgerError, NoSuchEntryError, UnauthorizedError)
-"""What a call has to be changed for: exit status 2 of commands and jobs; other errors are 1."""
+"""The user must change the call: exit status 2 of commands and jobs; other errors give 1."""

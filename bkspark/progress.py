@@ -23,11 +23,11 @@ OVERSLEPT_SECONDS = 2.0
 
 
 class Progress:
-    """What is seen of one call from outside.
+    """The observable progress of one call.
 
     Attributes:
-        count: changes with each piece that is moved.
-        device: number of the block device that the call works on; None if that is unknown.
+        count: changes with each moved piece.
+        device: number of the block device that the call works on; None if unknown.
         thread_id: the system's number of the thread that makes the call; 0 before it begins.
     """
 
@@ -43,7 +43,7 @@ _current: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 
 def current() -> Progress | None:
-    """Of the call that the caller is a part of; None if no task waits for it."""
+    """The progress of the caller's call; None if no task waits for the call."""
     return _current.get()
 
 
@@ -55,7 +55,7 @@ def made() -> None:
 
 
 def reporter() -> Callable[[], None]:
-    """What reports a piece for the caller's call from another thread."""
+    """Return a function that reports a piece for the caller's call from another thread."""
     progress = _current.get()
 
     def report() -> None:
@@ -74,7 +74,7 @@ def work_on(device: int) -> None:
 
 @contextmanager
 def reported_to(progress: Progress) -> Iterator[None]:
-    """Around a call: what it reports goes to ``progress``."""
+    """Send the reports inside the block to ``progress``."""
     token = _current.set(progress)
     progress.thread_id = threading.get_native_id()
     try:
@@ -104,7 +104,7 @@ class Countdown:
         self._end = self._wakes_at - TICK_SECONDS + self.seconds
 
     def left(self) -> float:
-        """Seconds, 0 at the end."""
+        """Remaining seconds, 0 at the end."""
         if overslept(self._wakes_at):
             self.begin_anew()
         now = environment.monotonic()
@@ -112,5 +112,5 @@ class Countdown:
         return max(0.0, self._end - now)
 
     def step(self) -> float:
-        """How long to wait before looking again; 0 at the end."""
+        """Seconds to wait before looking again; 0 at the end."""
         return min(TICK_SECONDS, self.left())

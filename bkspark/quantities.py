@@ -1,7 +1,6 @@
-"""Sizes and times as people write them: ``64MB``, ``1h30m``. The one parser for all of them.
+"""Sizes and times as users write them: ``64MB``, ``1h30m``. The one parser for all of them.
 
-Units of bytes are Spark's: a kB is 1024 bytes, an MB 1024 of these. Times are in seconds where no
-unit is given.
+Units of bytes are Spark's: a kB is 1024 bytes, an MB 1024 kB. Times without a unit are in seconds.
 """
 
 import re
@@ -37,7 +36,7 @@ def size(what: str, given: str | float) -> int:
     """Bytes: ``1048576``, ``64MB``, ``1.5 g``.
 
     Raises:
-        InvalidRequestError: it is no size, or below 0; names it as ``what``.
+        InvalidRequestError: not a size, or below 0; names the value as ``what``.
     """
     return int(_sum(what, given, _BYTES, "a size in bytes, such as 1048576 or 64MB"))
 
@@ -46,16 +45,16 @@ def seconds(what: str, given: str | float) -> float:
     """Seconds: ``90``, ``90s``, ``10min``, ``1h30m``, ``7d``.
 
     Raises:
-        InvalidRequestError: it is no time, or below 0; names it as ``what``.
+        InvalidRequestError: not a time, or below 0; names the value as ``what``.
     """
     return _sum(what, given, _SECONDS, "a time, such as 90 (seconds), 10min, 1h or 7d")
 
 
 def shown(given: object) -> str:
-    """What was given, for messages: not all of what is long."""
+    """A given value for messages, shortened if long."""
     try:
         text = repr(given)
-    except ValueError:  # Python spells no number of so many digits
+    except ValueError:  # Python does not print a number of so many digits
         text = "a number of thousands of digits"
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
 
@@ -66,7 +65,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def size_of(what: str, *, least: int = 0) -> Callable[[str | float], int]:
-    """``size`` for one option of a command line; it refuses what is below ``least``."""
+    """``size`` for one option of a command line; refuses values below ``least``."""
 
     def parse(given: str | float) -> int:
         count = size(what, given)

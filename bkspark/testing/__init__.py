@@ -1,1 +1,1 @@
-"""Shipped for those who write another backend: conformance suites and fault injection."""
+"""For authors of other backends: conformance suites and fault injection."""

@@ -1,4 +1,4 @@
-"""What every backend of bookies must do; a backend inherits these tests.
+"""The conformance tests of bookies; a backend inherits the tests.
 
     class TestMyBookie(BookieTests):
         @pytest.fixture
@@ -6,7 +6,7 @@
             return MyPlace(tmp_path)
 
 ``MyPlace`` is a ``bookie_place.Place``. ``PARALLEL`` says whether rivals are processes, as in
-production, or threads, for storage that lives in one process.
+production, or threads, for storage inside a single process.
 """
 
 import pickle
@@ -120,7 +120,7 @@ class JournalTests(BookieFixtures):
             journal.close()
 
     def test_of_a_journal_that_is_forgotten_nothing_appears_again(self, bookie: Bookie) -> None:
-        """Where something could, it is not forgotten."""
+        """A journal is removed only if no part of it can reappear."""
         folder = JOURNAL.rpartition("/")[0]
         with bookie.open_root() as root:
             assert not root.forget_journal(JOURNAL)
@@ -133,7 +133,7 @@ class JournalTests(BookieFixtures):
             journal.close()
 
     def test_what_stands_in_the_place_of_a_journal_is_listed(self, bookie: Bookie) -> None:
-        """Whoever looks for journals must see that there may have been one."""
+        """A search for journals must show where a journal may have existed."""
         folder, _, last = JOURNAL.rpartition("/")
         with bookie.open_root() as root:
             root.put_new(f"{JOURNAL}/x", b"x")
@@ -169,7 +169,7 @@ class JournalTests(BookieFixtures):
 
 
 class CookieTests(BookieFixtures):
-    """Whose storage it is, checked by every ``open_root``."""
+    """The cookie, checked by every ``open_root``."""
 
     def expect_refusal(self, bookie: Bookie, words: str) -> None:
         with pytest.raises(BookieUnavailableError, match=words), bookie.open_root():
@@ -268,4 +268,4 @@ class CookieTests(BookieFixtures):
 
 
 class BookieTests(FileTests, JournalTests, PostCheckTests, CookieTests):
-    """All of the contract."""
+    """The whole contract."""

@@ -1,4 +1,4 @@
-"""What every backend must do with files: ``put_new``, ``create``, and looking at what they made."""
+"""Tests of files for every backend: ``put_new``, ``create``, and look-ups of their files."""
 
 import pytest
 
@@ -20,7 +20,7 @@ _RIVALS = 6
 
 
 class FileTests(BookieFixtures):
-    """``put_new``, ``create``, and looking at what they made."""
+    """``put_new``, ``create``, and look-ups of their files."""
 
     def test_put_new_creates_once(self, bookie: Bookie, place: Place) -> None:
         with bookie.open_root() as root:
@@ -161,7 +161,7 @@ class FileTests(BookieFixtures):
             assert root.list("f") == [".DS_Store", ".tmp-x", "a", "b c~"]
 
     def test_sweeping_leaves_what_is_finished(self, bookie: Bookie, place: Place) -> None:
-        """And a file that was under way can no longer be finished, or is untouched."""
+        """A file in progress can no longer be finished, or is untouched."""
         with bookie.open_root() as root:
             assert root.sweep("ledgers/34/none") == 0
             root.put_new("f/a", b"a")

@@ -1,7 +1,7 @@
-"""What the conformance tests of bookies begin with: a place, and a bookie in it.
+"""Fixtures of the conformance tests of bookies: a place, and a bookie in the place.
 
-A backend supplies a ``Place``: empty, and with a back door around the contract, through which the
-tests do what no bookie does: swap a file, cut it, lose everything.
+A backend supplies an empty ``Place`` with a back door around the contract, through which the tests
+do what no bookie does: swap a file, cut it, lose all files.
 """
 
 from typing import Protocol
@@ -25,7 +25,7 @@ JOURNAL = layout.journal(LEDGER, 1, TOKEN)
 
 
 class Place(Protocol):
-    """Where a bookie is to be, with a back door."""
+    """The future place of a bookie, with a back door."""
 
     @property
     def url(self) -> str: ...
@@ -35,28 +35,28 @@ class Place(Protocol):
         ...
 
     def set(self, name: str, data: bytes) -> None:
-        """Put another file with ``data`` in the place of ``name``."""
+        """Replace ``name`` by a new file with ``data``."""
         ...
 
     def truncate(self, name: str, size: int) -> None:
-        """Cut the very file that ``name`` shows now."""
+        """Cut the file now under ``name``, without a replacement."""
         ...
 
     def names(self) -> list[str]:
-        """Every file there is, temporary ones too."""
+        """The names of all files, temporary files too."""
         ...
 
     def wipe(self) -> None:
-        """Remove everything, but leave the place."""
+        """Remove all files, but leave the place."""
         ...
 
     def move_away(self) -> None:
-        """Leave nothing at ``url``; who has it open keeps it."""
+        """Move all files away from ``url``; open files stay open."""
         ...
 
 
 def address_of(place: Place, **changes: str) -> BookieAddress:
-    """The address of the bookie that ``a_cookie`` makes of ``place``."""
+    """The address of the bookie with ``a_cookie`` in ``place``."""
     values = {"bookie_id": "b1", "incarnation": INCARNATION, "cluster_id": CLUSTER} | changes
     return BookieAddress(**values, url=place.url)
 
@@ -66,7 +66,7 @@ def a_cookie(cluster: str = CLUSTER, bookie: str = "b1", incarnation: str = INCA
 
 
 class BookieFixtures:
-    """A place of the backend, and the bookie in it."""
+    """A place of the backend, and the bookie in the place."""
 
     PARALLEL: Parallel = "processes"
 

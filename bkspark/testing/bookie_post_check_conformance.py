@@ -1,6 +1,6 @@
-"""What every backend must answer to the post-check's question, ``Bookie.post_check``.
+"""Tests of ``Bookie.post_check`` for every backend.
 
-Part of ``bookie_conformance.BookieTests``, by which a backend inherits it.
+Part of ``bookie_conformance.BookieTests``; a backend inherits the tests from there.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def expect_refusal(bookie: Bookie, journal: Journal, words: str) -> None:
 
 
 class PostCheckTests(BookieFixtures):
-    """``post_check``, of a writer of term 1 that has written one record."""
+    """``post_check`` for a writer of term 1 after its first record."""
 
     @pytest.fixture
     def journal(self, bookie: Bookie) -> Iterator[Journal]:
@@ -61,7 +61,7 @@ class PostCheckTests(BookieFixtures):
         assert post_check(bookie, journal)
 
     def test_fence_is_seen_at_once(self, bookie: Bookie, journal: Journal) -> None:
-        """Also by who looked before and saw none (C2)."""
+        """Also after an earlier look that saw no fence (C2)."""
         assert post_check(bookie, journal)
         put(bookie, FENCE)
         assert not post_check(bookie, journal)

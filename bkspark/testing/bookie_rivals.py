@@ -1,6 +1,6 @@
-"""Several processes, or threads, that use one bookie at the same time.
+"""Several processes, or threads, with concurrent use of a single bookie.
 
-Each work takes the bookie, its own index and a barrier, and returns what it saw.
+Each work function takes the bookie, its own index and a barrier, and returns its observations.
 """
 
 import multiprocessing
@@ -23,7 +23,7 @@ FILE = layout.entry_log(_LEDGER, "f" * 32, 0)
 def run_rivals(
     parallel: Parallel, work: Callable[..., Any], bookie: Bookie, count: int
 ) -> list[Any]:
-    """What ``work(bookie, index, barrier)`` returns for each index, all at the same time."""
+    """The results of ``work(bookie, index, barrier)`` by index, all run at the same time."""
     if parallel == "threads":
         return _in_threads(work, bookie, count)
     context = multiprocessing.get_context("fork")
@@ -94,7 +94,7 @@ def race_files(bookie: Bookie, index: int, barrier: Any) -> bool:
 
 
 def write_or_read(bookie: Bookie, index: int, barrier: Any) -> bool:
-    """Two rivals write, by either way; the third looks until it has seen all, and only whole."""
+    """Two rivals write, in both ways; the third looks until all files are seen, each complete."""
     whole = b"w" * 2_000_000
     give_up = time.monotonic() + 30
     names = [f"{kind}/{number}" for number in range(4) for kind in ("put", "file")]
@@ -135,7 +135,9 @@ def miss_then_look(bookie: Bookie, index: int, barrier: Any) -> bool:
 
 
 def write_then_look(bookie: Bookie, index: int, barrier: Any) -> list[bool]:
-    """Each writes its name and then looks for the other's; fencing stands on one seeing it."""
+    """Each writes its name and then looks for the other's; fencing needs one of them to see the
+    other.
+    """
     seen = []
     for number in range(ROUNDS):
         with bookie.open_root() as root:

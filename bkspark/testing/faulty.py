@@ -1,9 +1,9 @@
 """A bookie that fails on demand: before an effect, after it, or in the middle of an append.
 
-``Faults`` decides and keeps the trace; one may be shared by many bookies, and then numbers their
-operations together. ``decide`` is called before each operation with its number (from 0), operation
-and name, and says how it fails, if it does. It may do anything else as well: wait, switch to
-another actor, wipe a disk, or raise an exception of its own.
+``Faults`` decides and keeps the trace; bookies that share a ``Faults`` have their operations
+numbered together. ``decide`` is called before each operation with its number (from 0), operation
+and name, and returns the fault, or None. ``decide`` may also act: wait, switch to another actor,
+wipe a disk, or raise an exception of its own.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Moment(Enum):
-    """When an operation fails."""
+    """The moment of a failure."""
 
     BEFORE = "before the effect"
     HALF = "in the middle of an append; as BEFORE for all else"
@@ -37,7 +37,7 @@ class Moment(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """How an operation fails.
+    """A failure of an operation.
 
     Attributes:
         error: raised instead of ``BookieUnavailableError``, for example to kill an actor.
@@ -51,10 +51,10 @@ Decide = Callable[[int, str, str], Fault | None]
 
 
 class Faults:
-    """Decides which operations fail.
+    """Decides about the failure of each operation.
 
     Attributes:
-        trace: (operation, name) of all so far, failed ones included.
+        trace: (operation, name) of all operations so far, failed operations included.
         decide: may be replaced at any time.
     """
 
@@ -64,18 +64,18 @@ class Faults:
 
     @classmethod
     def at(cls, plan: Mapping[int, Fault]) -> "Faults":
-        """Fail the operations of these numbers."""
+        """Fail the operations with the given numbers."""
         return cls(lambda number, _operation, _name: plan.get(number))
 
     @classmethod
     def always(cls, operations: Iterable[str], fault: Fault | None = None) -> "Faults":
-        """Fail each of these operations, for example ``("append", "put_new")``."""
+        """Fail each of the given operations, for example ``("append", "put_new")``."""
         failing, how = frozenset(operations), fault or Fault()
         return cls(lambda _number, operation, _name: how if operation in failing else None)
 
     @property
     def count(self) -> int:
-        """Operations so far."""
+        """Number of operations so far."""
         return len(self.trace)
 
     def run(
@@ -85,7 +85,7 @@ class Faults:
         effect: Callable[[], T],
         half_effect: Callable[[], None] | None = None,
     ) -> T:
-        """Record an operation and do it, unless or until it is to fail."""
+        """Record and run an operation, with the fault from ``decide``."""
         number = self.count
         self.trace.append((operation, name))
         fault = self.decide(number, operation, name)
@@ -100,7 +100,7 @@ class Faults:
 
 
 class FaultyBookie:
-    """``inner``, with what ``faults`` does to it."""
+    """Wraps ``inner`` with the faults of ``faults``."""
 
     def __init__(self, inner: Bookie, faults: Faults) -> None:
         self._inner = inner
@@ -114,7 +114,7 @@ class FaultyBookie:
         return self._opened()
 
     def post_check(self, journal: Journal, *, fence: str, permission: str) -> bool:
-        """Not ``inner``'s way, but one operation behind the other, so that each may fail."""
+        """Run the look-ups in sequence, unlike ``inner``, so each can fail."""
         return post_check(self, journal, fence=fence, permission=permission)
 
     @contextmanager
@@ -129,7 +129,7 @@ class FaultyBookie:
 
 
 class FaultyRoot:
-    """Every operation of ``inner``, counted."""
+    """Counts every operation of ``inner``."""
 
     def __init__(self, inner: BookieRoot, faults: Faults) -> None:
         self._inner = inner
@@ -185,11 +185,11 @@ class FaultyRoot:
         return self._run("free_bytes", "", self._inner.free_bytes)
 
     def total_bytes(self) -> int:
-        """Not counted: it is asked together with the free space."""
+        """Not counted: always asked together with the free space."""
         return self._inner.total_bytes()
 
     def write_problem(self) -> str:
-        """Not counted: it changes nothing, and decides nothing but whom to ask."""
+        """Not counted: makes no change, and only affects the choice of bookies."""
         return self._inner.write_problem()
 
     def close(self) -> None:
@@ -197,7 +197,7 @@ class FaultyRoot:
 
 
 class FaultyEntryFile:
-    """An entry file that is good for nothing after a fault, as a real one."""
+    """An entry file, unusable after a fault like a real file."""
 
     def __init__(self, inner: EntryFile, name: str, faults: Faults) -> None:
         self._inner = inner
@@ -222,7 +222,7 @@ class FaultyEntryFile:
 
 
 class FaultyJournal:
-    """A journal that ends at its first fault, as a real one."""
+    """A journal, ended by its first fault like a real journal."""
 
     def __init__(self, inner: Journal, faults: Faults) -> None:
         self.inner = inner

@@ -1,15 +1,15 @@
-"""Faults in all the storage that a client uses: every bookie and the metadata store.
+"""Faults in all the storage of a client: every bookie and the metadata store.
 
-Clients find storage by its address, so the doors are few: the table of kinds of bookies, and the
-function that opens a metadata store. ``StorageFaults.installed`` puts itself into both for a while;
-addresses, records and files stay what they are, and nothing in the client knows.
+Clients find storage by its address at two points: the table of kinds of bookies, and the function
+that opens a metadata store. ``StorageFaults.installed`` replaces both for a while; addresses,
+records and files stay unchanged, and the client does not notice.
 
     faults = StorageFaults()
     faults.decide = crash_at(17, Moment.AFTER)
     with faults.installed(), pytest.raises(Crash):
         commit(target, reports)
 
-Operations are numbered over all places together, in the order in which they begin.
+Operations are numbered over all places together, in the order of their beginnings.
 """
 
 import threading
@@ -34,7 +34,7 @@ METADATA = environment.METADATA
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What was about to be done.
+    """An operation about to run.
 
     Attributes:
         place: a bookie id, or ``METADATA``.
@@ -51,13 +51,13 @@ DecideOperation = Callable[[int, Operation], Fault | None]
 
 
 class StorageFaults:
-    """Decides which operations fail, and keeps the trace of all.
+    """Decides about the failure of each operation, and keeps the trace of all operations.
 
     Attributes:
-        trace: all operations so far, failed ones included.
+        trace: all operations so far, failed operations included.
         decide: called before each operation with its number (from 0); may be replaced at any time,
-            and may act by itself: fence a ledger, wipe a disk, raise an error of its own.
-        down: bookies that do not answer at all.
+            and may act too: fence a ledger, wipe a disk, raise an error of its own.
+        down: bookies without any answer.
     """
 
     def __init__(self) -> None:
@@ -73,17 +73,17 @@ class StorageFaults:
         self.down = set()
 
     def at(self, place: str) -> Faults:
-        """The faults of one place."""
+        """The faults of ``place``."""
         return Faults(lambda _number, call, name: self._decide(Operation(place, call, name)))
 
     def before(self, place: str, storage: Any) -> Any:
-        """``storage`` of ``place``, with its faults; for an environment of one's own."""
+        """``storage`` of ``place`` with its faults, for a test's own environment."""
         kind = FaultyMetadataStore if place == METADATA else FaultyBookie
         return kind(storage, self.at(place))
 
     @contextmanager
     def installed(self) -> Iterator["StorageFaults"]:
-        """Let everything that is opened from now on go through these faults."""
+        """Route all storage opened inside the block through these faults."""
         kinds, open_store = dict(bookies._BOOKIES), metadata_stores.open_store
 
         def faulty(kind: Callable[[BookieAddress], Bookie]) -> Callable[[BookieAddress], Bookie]:
@@ -110,7 +110,7 @@ class StorageFaults:
 
 
 class FaultyMetadataStore:
-    """``inner``, with what ``faults`` does to it; a fault is an unknown outcome."""
+    """Wraps ``inner`` with the faults of ``faults``; a fault is an unknown outcome."""
 
     def __init__(self, inner: MetadataStore, faults: Faults) -> None:
         self._inner = inner
@@ -150,12 +150,12 @@ def no_fault(_number: int, _operation: Operation) -> Fault | None:
 
 
 def fail_at(number: int, moment: Moment = Moment.BEFORE) -> DecideOperation:
-    """One operation fails, all others go on; AFTER means that only its answer is lost."""
+    """Fail a single operation; AFTER only loses its answer."""
     return lambda now, _operation: Fault(moment) if now == number else None
 
 
 def crash_at(number: int, moment: Moment) -> DecideOperation:
-    """The process dies at one operation, so no later one happens either."""
+    """Kill the process at an operation, so no later operation takes effect either."""
 
     def decide(now: int, _operation: Operation) -> Fault | None:
         if now < number:

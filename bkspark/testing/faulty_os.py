@@ -1,9 +1,8 @@
-"""Stands in for the module ``os``: records the calls that touch storage, and makes one fail.
+"""A stand-in for the module ``os``: records calls to storage, and makes a call fail.
 
-A test puts one in place of the name ``os`` in the modules under test. ``fail_at`` raises an error
-from one call and goes on; ``crash_at`` raises ``Crash`` from one call and from every call after it,
-as if the process had died there: no cleaning up reaches the disk. An fsync is recorded, not done:
-what it is for shows in the order of calls, not in a test's directory.
+A test replaces the name ``os`` in the modules under test. ``fail_at`` makes a call raise an error;
+``crash_at`` acts as if the process had died at the call: no clean-up reaches the disk. An fsync is
+recorded, not done: tests check its place in the order of calls.
 """
 
 import os
@@ -22,15 +21,15 @@ _SYNCS = frozenset({"fsync", "fdatasync"})
 
 
 class Crash(BaseException):
-    """The process died; not an ``Exception``, so that nothing handles it."""
+    """The death of the process; not an ``Exception``, so that no handler catches it."""
 
 
 class FaultyOs:
-    """``os``, counted.
+    """``os`` with counted calls.
 
     Attributes:
-        trace: (call, subject) of each call of ``CALLS``; the subject is the name that the call was
-            given, or the one under which its descriptor was opened.
+        trace: (call, subject) of each call of ``CALLS``; the subject is the call's name argument,
+            or the name under which its descriptor was opened.
     """
 
     def __init__(self) -> None:
@@ -65,7 +64,7 @@ class FaultyOs:
         self._fault = fault
 
     def close_all(self) -> None:
-        """Close what a dead process left open."""
+        """Close the descriptors that a dead process left open."""
         while self._open:
             os.close(self._open.pop())
 

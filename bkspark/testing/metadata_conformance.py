@@ -1,4 +1,4 @@
-"""What every metadata store must do; a backend inherits these tests.
+"""The conformance tests of metadata stores; a backend inherits the tests.
 
     class TestMyStore(MetadataStoreTests):
         @pytest.fixture
@@ -46,7 +46,7 @@ HOSTILE_KEYS = [
 
 
 def put_many(store: MetadataStore, count: int, key: str = KEY) -> list[VersionedBytes]:
-    """A new record with so many versions; returns them all."""
+    """Store a new record with ``count`` versions; returns all versions."""
     put = []
     for number in range(count):
         value = b"%d of many" % number
@@ -55,12 +55,12 @@ def put_many(store: MetadataStore, count: int, key: str = KEY) -> list[Versioned
 
 
 class Amounts:
-    """How much the tests do.
+    """The amount of work in the tests.
 
     Attributes:
-        MANY: versions of one record; more than any store keeps, so that the first of them are gone.
-        WRITES: versions that are put while somebody reads.
-        ADDED_EACH: versions that each of the rivals puts.
+        MANY: versions of a record; more than any store keeps, so the first are gone.
+        WRITES: versions put during reads.
+        ADDED_EACH: versions put by each of the rivals.
     """
 
     MANY: ClassVar[int] = 64
@@ -70,7 +70,7 @@ class Amounts:
 
 
 class CompareAndSetTests(Amounts):
-    """One client at a time."""
+    """A single client at a time."""
 
     def test_absent_record(self, store: MetadataStore) -> None:
         assert store.get(KEY) is None
@@ -277,7 +277,7 @@ class RivalTests(Amounts):
 
 
 class MetadataStoreTests(CompareAndSetTests, CurrentTests, NameTests, RivalTests):
-    """All of them."""
+    """The whole contract."""
 
     @pytest.fixture
     def store(self) -> MetadataStore:

@@ -1,4 +1,4 @@
-"""Several processes, or threads, that use one metadata store at the same time."""
+"""Several processes, or threads, with concurrent use of a single metadata store."""
 
 import json
 import multiprocessing
@@ -24,7 +24,7 @@ def run_rivals(
     store: MetadataStore,
     count: int,
 ) -> list[Any]:
-    """What ``work(store, index)`` returns for each index, all started at the same time."""
+    """The results of ``work(store, index)`` by index, all started at the same time."""
     with _pool(parallel, count) as pool:
         futures = [pool.submit(_start, work, store, index) for index in range(count)]
         return [future.result(timeout=120) for future in futures]
@@ -55,14 +55,14 @@ def _start(work: Callable[[MetadataStore, int], Any], store: MetadataStore, inde
 
 
 def tokens(found: VersionedBytes | None) -> list[str]:
-    """The tokens that were added to the record so far."""
+    """The tokens added to the record so far."""
     return [] if found is None else list(json.loads(found.value))
 
 
 def add_tokens(
     store: MetadataStore, _index: int, *, count: int
 ) -> tuple[set[str], set[str], set[str]]:
-    """Add tokens one by one. Returns those that were put, were refused, may have been put."""
+    """Add ``count`` tokens. Returns the stored tokens, the refused, and the unknown."""
     done: set[str] = set()
     lost: set[str] = set()
     unknown: set[str] = set()

@@ -3,12 +3,12 @@
     with s3_server() as server:
         init_cluster(server.url("metadata"), [server.url("b1"), server.url("b2")])
 
-The environment says where it is while the ``with`` lasts, also to processes that are started then.
-It always stops: at the end of the ``with``, and when the process that started it dies.
+During the ``with`` the environment names the server, also for processes started then. The server
+stops at the end of the ``with``, and when the process that started it dies.
 
-moto looks whether an object exists and then stores it, which two requests can do at the same time;
-so the server handles one request after the other. It refuses a key that is a folder of another key
-that it was ever asked to make, as servers do that keep objects as files.
+moto looks whether an object exists and then stores it, and two requests could interleave; so the
+server handles one request after the other. The server refuses a key that is a folder of an earlier
+requested key, as do servers that keep objects as files.
 """
 
 import http.client
@@ -25,10 +25,10 @@ from uuid import uuid4
 from bkspark.storage import connection
 
 Application = Callable[..., Iterable[bytes]]
-"""Of WSGI."""
+"""A WSGI application."""
 
 HOST = "127.0.0.1"
-# What else could lead a client to another server, or delay it while it looks for credentials.
+# Other variables that could lead a client to another server, or delay its search for credentials.
 _REMOVED = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3")
 _SET = {
     "AWS_ACCESS_KEY_ID": "test-access-key",
@@ -52,13 +52,13 @@ class S3Server:
         return endpoint(self.port)
 
     def url(self, prefix: str = "") -> str:
-        """Of ``prefix``, or of one that nobody has used."""
+        """The URL of ``prefix``, or of an unused prefix."""
         return f"s3://{self.bucket}/{prefix or uuid4().hex}"
 
 
 @contextmanager
 def s3_server() -> Iterator[S3Server]:
-    """Start a server, and let the environment point to it."""
+    """Start a server, and set the environment for its clients."""
     with subprocess.Popen(
         [sys.executable, "-m", "bkspark.testing.s3"],
         stdin=subprocess.PIPE,
@@ -80,7 +80,7 @@ def s3_server() -> Iterator[S3Server]:
 
 @contextmanager
 def environment(port: int) -> Iterator[None]:
-    """Let this process, and those that it starts, use the S3 server at ``port``."""
+    """Point this process and its children to the S3 server at ``port``."""
     before = dict(os.environ)
     os.environ.update(_SET, AWS_ENDPOINT_URL=endpoint(port))
     for name in _REMOVED:
@@ -97,7 +97,7 @@ def environment(port: int) -> Iterator[None]:
 
 
 def endpoint(port: int) -> str:
-    """What ``AWS_ENDPOINT_URL`` is for the server at ``port``."""
+    """The value of ``AWS_ENDPOINT_URL`` for the server at ``port``."""
     return f"http://{HOST}:{port}"
 
 
@@ -120,29 +120,29 @@ def _serve() -> None:
         protocol_version = "HTTP/1.1"
 
         def send_response(self, code: int, message: str | None = None) -> None:
-            # Without a Server header: moto sends one too, and a strict client takes no second.
+            # Without a Server header: moto sends one too, and a strict client refuses a second.
             self.send_response_only(code, message)
 
         def log(self, *_: Any) -> None:
-            """Say nothing: a test reads what failed, not what was asked."""
+            """Log nothing: a test's output shows failures, not requests."""
 
     application = _one_by_one(_without_nested_keys(create_backend_app("s3")))
     server = make_server(HOST, 0, application, threaded=True, request_handler=Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_port, flush=True)
-    # Ends when whoever started it does, however it ends.
+    # Ends with the process that started it, however that process ends.
     sys.stdin.read()
 
 
 class Keys:
-    """Keys of which none is a folder of another."""
+    """A set of keys; none is a folder of another key."""
 
     def __init__(self) -> None:
         self.all: set[str] = set()
         self._folders: set[str] = set()
 
     def add(self, key: str) -> bool:
-        """Take ``key`` in, unless it is a folder of another one, or another one of it."""
+        """Add ``key``, unless it and another key are folder and content."""
         folders = set(_folders_of(key))
         if key in self._folders or not self.all.isdisjoint(folders):
             return False

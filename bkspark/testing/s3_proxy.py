@@ -1,12 +1,12 @@
-"""Between a client and an S3 server: requests that get lost, and answers that get lost.
+"""A proxy between a client and an S3 server that loses requests and answers.
 
     with s3_proxy(server) as proxy:
         proxy.fail("PUT", times=1, reaches_store=True)     # applied, and never answered
         bookie.put_new(...)
         assert proxy.statuses("PUT") == [200, 412]
 
-The environment points to the proxy while the ``with`` lasts. What a request did at the store is in
-``seen``, whatever the client was told.
+During the ``with`` the environment points to the proxy. ``seen`` shows the effect of each request
+at the store, whatever the client's answer was.
 """
 
 import http.client
@@ -26,15 +26,15 @@ _PIECE_BYTES = 2**18
 
 @dataclass
 class Fault:
-    """What happens to the next ``times`` requests of one kind.
+    """A fault of the next ``times`` requests with a method.
 
     Attributes:
         part: of the path and the query; "" fits all.
         reaches_store: whether the store gets the request.
-        is_late: whether the store gets it later, when ``S3Proxy.deliver`` is called.
+        is_late: whether the store gets the request later, when ``S3Proxy.deliver`` is called.
         status: of the answer; 0 closes the connection instead, None never answers.
         code: S3's word for the error.
-        retry_after: seconds, in the header of that name; 0 leaves it out.
+        retry_after: seconds, in the header of the same name; 0 omits the header.
     """
 
     method: str
@@ -52,13 +52,13 @@ class Fault:
 
 @dataclass
 class S3Proxy:
-    """Faults to come, and what was seen.
+    """The faults to come, and the requests seen.
 
     Attributes:
-        seen: method, path with query, and status at the store, 0 if it did not get so far.
+        seen: method, path with query, and status at the store, 0 if the store was not reached.
         dropped_header: left out of every request.
-        held: requests that are late, each to be delivered.
-        bytes_per_second: of each body, in either direction; 0 is as fast as it can.
+        held: late requests, to be delivered.
+        bytes_per_second: of each body, in either direction; 0 for no limit.
     """
 
     store_port: int
@@ -86,7 +86,7 @@ class S3Proxy:
         )
 
     def deliver(self) -> list[int]:
-        """Let the requests that are late reach the store; what it said to each."""
+        """Deliver the late requests to the store; returns the status of each."""
         held, self.held = self.held, []
         return [request() for request in held]
 
@@ -97,7 +97,7 @@ class S3Proxy:
         self.bytes_per_second = 0.0
 
     def take_time(self, byte_count: int) -> None:
-        """Sleep as long as a piece of so many bytes takes."""
+        """Sleep for the transfer time of a piece of ``byte_count`` bytes."""
         if self.bytes_per_second:
             self.is_over.wait(byte_count / self.bytes_per_second)
 
@@ -107,7 +107,7 @@ class S3Proxy:
 
 @contextmanager
 def s3_proxy(server: S3Server) -> Iterator[S3Proxy]:
-    """A proxy before ``server``."""
+    """Run a proxy before ``server``."""
     proxy = S3Proxy(server.port)
 
     class Handler(_Handler):
@@ -131,11 +131,11 @@ def s3_proxy(server: S3Server) -> Iterator[S3Proxy]:
 
 class _Listener(ThreadingHTTPServer):
     def handle_error(self, *_: Any) -> None:
-        """Say nothing: a client that was killed leaves a connection that is reset."""
+        """Ignore errors: a killed client's connection is reset."""
 
 
 class _Handler(BaseHTTPRequestHandler):
-    # Else head and body of an answer wait for each other, 40 ms each time.
+    # Without this, head and body of an answer wait for each other, 40 ms each time.
     disable_nagle_algorithm = True
     protocol_version = "HTTP/1.1"
     shared: ClassVar[S3Proxy]
@@ -160,10 +160,10 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = handle_request
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def _body(self) -> bytes:
-        """All of it: of a client that dies in the middle of a request, a store keeps nothing."""
+        """The complete body; an interrupted request has no effect at the store."""
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
             length = int(self.headers.get("Content-Length") or 0)
             body = self._read(length)

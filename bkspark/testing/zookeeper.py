@@ -5,10 +5,9 @@
         store = format_store(f"zk://{servers.hosts}/bkspark")
 
 The rule: **nothing is mocked, and nothing outlives the block.** Servers listen on this machine
-only, on ports that were free, and keep their data and output in ``folder``. They can be killed,
-paused and started again, one by one; sessions and data are as real as what happens to them.
-
-Nothing is downloaded: all it takes is ``java`` (``missing()`` says if it is not there).
+only, on ports that were free, and keep their data and output in ``folder``. Each server can be
+killed, paused and started again; sessions, data and their failures are real. Nothing is downloaded:
+the servers only need ``java`` (``missing()`` tells if it is not installed).
 """
 
 import contextlib
@@ -21,7 +20,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-# Of the jars that come with Spark, those that a server needs; fewer start faster.
+# The jars of Spark that a server needs; fewer jars start faster.
 _JARS = (
     "zookeeper-",
     "metrics-core-",
@@ -38,7 +37,7 @@ _POLL_SECONDS = 0.05
 
 
 def missing() -> str:
-    """What keeps servers from being started here; empty if nothing does."""
+    """The obstacle to running servers here; empty if there is none."""
     if shutil.which("java") is None:
         return "java is not installed"
     if not any(_jars().glob("zookeeper-*.jar")):
@@ -47,7 +46,7 @@ def missing() -> str:
 
 
 class ZooKeeperServer:
-    """One server process."""
+    """A server process."""
 
     def __init__(self, folder: Path, port: int) -> None:
         self.address = f"127.0.0.1:{port}"
@@ -56,7 +55,7 @@ class ZooKeeperServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start the process, with the data that the last one left; does not wait."""
+        """Start the process with the previous process's data; does not wait."""
         assert self._process is None, "it runs already"
         with (self._folder / "output.txt").open("ab") as output:
             self._process = subprocess.Popen(
@@ -65,32 +64,32 @@ class ZooKeeperServer:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                # So that an interrupt at the keyboard is for the tests alone.
+                # So that an interrupt at the keyboard reaches only the tests.
                 start_new_session=True,
             )
 
     def kill(self) -> None:
-        """``kill -9``, paused or not; nothing if it does not run."""
+        """``kill -9``, paused or not; no effect if not running."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
     def pause(self) -> None:
-        """Make it deaf and dumb; its connections stay."""
+        """Stop the server from receiving and answering; its connections stay."""
         self._send(signal.SIGSTOP)
 
     def resume(self) -> None:
         self._send(signal.SIGCONT)
 
     def restart(self) -> None:
-        """Kill it, start it again and wait until it serves."""
+        """Kill and start the server, and wait until it serves."""
         self.kill()
         self.start()
         self.wait()
 
     def role(self) -> str:
-        """``standalone``, ``leader`` or ``follower``; empty as long as it does not serve."""
+        """``standalone``, ``leader`` or ``follower``; empty until the server serves."""
         answer = b""
         with (
             contextlib.suppress(OSError),
@@ -103,10 +102,10 @@ class ZooKeeperServer:
         return modes[0].removeprefix("Mode: ") if modes else ""
 
     def wait(self) -> None:
-        """Return when it serves.
+        """Return when the server serves.
 
         Raises:
-            RuntimeError: it ended or takes too long; with what it printed last.
+            RuntimeError: the server ended or takes too long; with its last output.
         """
         end = time.monotonic() + _START_SECONDS
         while not self.role():
@@ -121,18 +120,18 @@ class ZooKeeperServer:
 
 
 class ZooKeeperServers:
-    """One server, or an ensemble of them."""
+    """A single server, or an ensemble."""
 
     def __init__(self, servers: list[ZooKeeperServer]) -> None:
         self.servers = servers
 
     @property
     def hosts(self) -> str:
-        """As in ``zk://<hosts>/path``."""
+        """The servers, as in ``zk://<hosts>/path``."""
         return ",".join(server.address for server in self.servers)
 
     def start(self) -> None:
-        """Start all and wait until each serves."""
+        """Start all servers and wait until each serves."""
         for server in self.servers:
             server.start()
         for server in self.servers:
@@ -143,7 +142,7 @@ class ZooKeeperServers:
             server.kill()
 
     def leader(self) -> ZooKeeperServer:
-        """The one that leads now; waits for an election. None of them may be paused."""
+        """The present leader; waits for an election. No server may be paused."""
         end = time.monotonic() + _START_SECONDS
         while time.monotonic() < end:
             for server in self.servers:
@@ -155,7 +154,7 @@ class ZooKeeperServers:
 
 @contextlib.contextmanager
 def zookeeper(folder: Path, count: int = 1) -> Iterator[ZooKeeperServers]:
-    """Servers that serve when the block begins and are gone after it, whatever happens in it."""
+    """Run servers for a block: ready at its begin, gone after its end in any case."""
     with contextlib.ExitStack() as stack:
         yield _start(folder, count, stack)
 
@@ -167,7 +166,7 @@ def _start(folder: Path, count: int, stack: contextlib.ExitStack) -> ZooKeeperSe
         try:
             servers.start()
         except RuntimeError:
-            # Somebody may have taken a port between the choice and the start.
+            # Another process may have taken a port between the choice and the start.
             servers.kill()
             if attempt == _START_TRIES:
                 raise
@@ -220,13 +219,13 @@ def _java() -> list[str]:
 
 
 def _jars() -> Path:
-    # Found, not imported: pyspark takes long.
+    # Found, not imported: importing pyspark takes long.
     spec = importlib.util.find_spec("pyspark")
     return Path(spec.origin or "").parent / "jars" if spec else Path("no-pyspark")
 
 
 def _free_ports(count: int) -> list[int]:
-    """Different ports that nobody listens on."""
+    """Different free ports."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
