@@ -23,7 +23,7 @@ FIRST_VERSION, LAST_VERSION = 1, 2
 
 ENTRY_LOG_BYTES_MAX = 2**50
 MESSAGE_BYTES_MAX = 2**31 - 1
-"""Longer than any written message; larger claims are refused before memory is reserved."""
+"""No entry log or message is longer; longer claims are refused before memory is reserved."""
 
 
 def to_json(record: AddRecord) -> dict[str, Any]:

@@ -14,7 +14,9 @@ OFFSET_COLUMN = "_offset"
 LEDGER_COLUMN = "_ledger_id"
 ENTRY_COLUMN = "_entry_id"
 METADATA_COLUMNS = (OFFSET_COLUMN, LEDGER_COLUMN, ENTRY_COLUMN)
-"""Columns that readers add to the user's columns. Reserved in any case, because of Spark."""
+"""Columns that readers add. Their names are reserved in any letter case, as Spark may ignore
+case.
+"""
 
 
 BYTES_SCHEMA = pa.schema([pa.field("value", pa.binary())])
@@ -186,8 +188,8 @@ def relabel(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return ``batch`` as ``schema``, with columns matched by name; missing columns become null.
 
     Types may differ in time zones, nullability and metadata, and if a cast keeps the value. Spark
-    puts the session's time zone into the type, but instants are the same in any zone. For such
-    differences a cast of deeply nested columns would only copy them.
+    puts the session's time zone into the type, but instants are the same in any zone; a cast would
+    needlessly copy deeply nested columns.
 
     Raises:
         InvalidRequestError: the types differ in more.

@@ -157,7 +157,7 @@ def _require_length(rows: pa.RecordBatch, index: int, most: int, first_row: int,
 def _require_spark_values(rows: pa.RecordBatch, index: int, of: str) -> None:
     """Refuse variants and places without their parts, and places of another SRID than their type's.
 
-    Spark stops reading at such a value, even when it reads other columns.
+    Spark stops reading at such a value, in whatever query.
     """
     for part in _tagged_parts(rows.column(index)):
         values = part.drop_null().flatten()

@@ -1,7 +1,7 @@
 """Encodes records about the cluster: its identity, its bookies, the ledger id counter.
 
 In the metadata store a bookie's record gives its place and incarnation. On the bookie the cookie
-repeats the incarnation (``cookie``). A bookie is trusted only if both agree.
+repeats its id and incarnation (``cookie``). A bookie is trusted only if both agree.
 """
 
 from dataclasses import dataclass
@@ -50,7 +50,8 @@ class BookieRecord:
         is_full: its disk has passed the upper mark, and has not been seen below the lower mark
             since.
         marks: how full its disk may get.
-        is_leaving: a removal has been announced; clients that newly name the bookie find it out.
+        is_leaving: its removal has begun; a client that newly names the bookie checks the flag
+            afterwards.
         is_removed: no longer a bookie of the cluster; its id is never used again.
     """
 

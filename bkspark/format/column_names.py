@@ -1,7 +1,7 @@
 """Matches columns, and fields of structs, by name.
 
 The order of columns does not matter. A name matches exactly, or, without an exact match, in another
-case. A missing column is null.
+letter case. A missing column is null.
 """
 
 from collections import Counter

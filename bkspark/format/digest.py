@@ -82,8 +82,8 @@ class Digester:
 class TrustingDigester(Digester):
     """Accepts every digest of a ledger with a password.
 
-    Only for displays without the password that decide nothing about entries. The data may be
-    forged, but a forger could also have removed it.
+    Only for displays without the password, which decide nothing about entries. The data may be
+    forged, but a forger could also have removed the data.
     """
 
     def __init__(self, spec: DigestSpec) -> None:

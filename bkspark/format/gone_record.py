@@ -1,4 +1,4 @@
-"""Ids of ledgers whose remains are all freed: one record for each page of ids, as ranges.
+"""Ids of fully removed ledgers: one record for each page of ids, as ranges.
 
 Nearly all ledgers are deleted in the end, so ranges join, and a page becomes one line.
 """

@@ -15,12 +15,12 @@ In the metadata store::
     pages/<log>/<page>           older ledgers of a log, whose record names the page
     lost/<bookie>                bookies that operators declared lost for ever
     away/<bookie>                since when repairs have found the bookie silent
-    open/ledgers                 since when open ledgers were seen unchanged: a courtesy
+    open/ledgers                 since when open ledgers were seen unchanged (advisory)
     damaged/<bookie>             copies on it that a scrub found damaged
     recoveries/<ledger>          why the ledger's last recovery could not close it: for people
-    gone/<page>                  ids of ledgers without remains: 4,096 of them on a page
+    gone/<page>                  ids of fully removed ledgers: 4,096 of them on a page
     reports/<verb>               when a maintenance verb ran last, and its findings: for people
-    leases/<verb>                which process runs a maintenance verb: a courtesy
+    leases/<verb>                which process runs a maintenance verb (advisory)
 
 ``<ledger>`` and ``<term>`` are 16 and 8 hex digits, ``<shard>`` the last two of the ledger's,
 ``<token>`` and ``<attempt>`` 32, ``<page>`` the log's generation in 8 and a token. Names that come
@@ -176,9 +176,7 @@ def writer_of(name: str) -> tuple[int, str] | None:
 
 
 def is_journal(name: str) -> bool:
-    """Return whether the last part of a name is a journal's. Other files beside journals are
-    strange.
-    """
+    """Return whether ``name``, without a folder, is a journal's; other files there are strange."""
     return "/" not in name and journal_term(name) > 0
 
 
@@ -260,9 +258,7 @@ def recovery_key(ledger_id: int) -> str:
 
 
 def gone_key(page: int) -> str:
-    """Return the key of a page of ids of ledgers without remains, from ``page * GONE_PAGE_LENGTH``
-    on.
-    """
+    """Return the key of page ``page`` of removed ledgers, with ``GONE_PAGE_LENGTH`` ids."""
     return f"{GONE_PREFIX}/{_ledger_digits(page)}"
 
 

@@ -1,4 +1,4 @@
-"""Records which process runs a maintenance verb: a courtesy; no safety depends on the record.
+"""Records which process runs a maintenance verb. The record is advisory: no safety depends on it.
 
 The record is never removed: a run that has ended says so in its record.
 """

@@ -27,10 +27,16 @@ KIND = "ledger"
 
 HEADERS_VERSION, LEFT_VERSION, QUORUM_VERSION, OWNERS_VERSION, TRUNCATED_VERSION = 2, 3, 4, 5, 6
 LAST_VERSION = 7
-"""Each version adds facts that older software must not drop, in this order: members began their
-journals; bookies have left the ledger; the write quorum is guaranteed; fragments have owners; first
-fragments were truncated; when fragments began, or a smaller or strict ledger. Other records are
-version 1.
+"""Each version adds facts that older software must not drop:
+
+- 2: members began their journals;
+- 3: bookies have left the ledger;
+- 4: the write quorum is guaranteed;
+- 5: fragments have owners;
+- 6: first fragments were truncated;
+- 7: when fragments began; or the ledger is smaller than wanted, or strict.
+
+A record without these facts is version 1.
 """
 
 

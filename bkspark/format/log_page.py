@@ -79,8 +79,8 @@ def page(item: list[Any]) -> Page:
 
 
 def _numbers(items: list[Any], usual: int) -> list[int]:
-    """Check the numbers of a place. A count of merged ledgers may follow the ``usual`` ones, unless
-    0.
+    """Check the numbers of a place; a count of merged ledgers, above 0, may follow the
+    ``usual``.
     """
     numbers = integers(items)
     if len(numbers) > usual and numbers[-1] < 1:

@@ -1,4 +1,4 @@
-"""Records sightings of open ledgers, and since when each is unchanged: only a courtesy.
+"""Records sightings of open ledgers, and since when each is unchanged (advisory).
 
 There is one record for all ledgers; ledgers without room there are not remembered.
 """

@@ -21,15 +21,15 @@ from bkspark.protocol.log.record import LogRecord
 def delete_log(cluster: Cluster, name: str) -> list[int]:
     """Delete the log and all its ledgers.
 
-    First the metadata fences the writer; then the log's record becomes a tombstone at once. After
-    an interruption, a second run deletes the remaining ledgers. So does a truncation of a new log
-    with the same name.
+    First the writer is fenced, by the metadata alone; then the log's record becomes a tombstone at
+    once. After an interruption, a second run deletes the remaining ledgers. So does a truncation of
+    a new log with the same name.
 
     Returns:
         The ids of the deleted ledgers.
 
     Raises:
-        NoSuchLedgerError: there is neither the log nor a remaining ledger of it.
+        NoSuchLedgerError: neither the log nor a remaining ledger of the log exists.
         MetadataVersionError: the log was overwritten, or deleted and created again, meanwhile.
     """
     before = cluster.logs.get(layout.log_name(name))
@@ -73,11 +73,11 @@ def _forgotten(cluster: Cluster, log: LogRecord, deleted: Collection[int]) -> Lo
 
 
 def _fence(cluster: Cluster, ledger_id: int) -> None:
-    """Fence an OPEN ledger in the metadata. If the deletion fails later, its log recovers the
-    ledger.
+    """Fence the writer of an OPEN ledger, so that its log recovers the ledger if the deletion
+    fails.
 
-    A ledger with a missing or damaged record needs no fence: no writer finds its record unchanged
-    (R4).
+    Only the metadata is changed. A ledger with a missing or damaged record needs no fence: no
+    writer finds its record unchanged (R4).
     """
     token = environment.token()
 

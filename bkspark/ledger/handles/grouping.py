@@ -15,8 +15,8 @@ GROUP_BYTES_MAX = 4 * 2**20
 
 HELD_BYTES_MAX = 32 * 2**20
 HELD_SUBMISSIONS_MAX = 50_000
-"""A writer with deferred sync holds this much; then it writes unasked. Half of the bytes that may
-be unacknowledged, so that no caller waits for room that only ``force`` would make.
+"""Limits of a writer with deferred sync; beyond them it writes unasked. The bytes are half of those
+that may be unacknowledged, so that no caller waits for room that only ``force`` would make.
 """
 
 

@@ -17,9 +17,7 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.record import AddRecord
 
 PAUSES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.3, 0.3, 0.3)
-"""Seconds before differing bookies are asked again: mostly the entry of one soon reaches the
-rest.
-"""
+"""Seconds before bookies with different answers are asked again; mostly they soon agree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +201,7 @@ class _Look:
         return self._lacking(ends, self._before.values())
 
     def _behind(self, ends: Mapping[Member, MemberEnd]) -> set[Member]:
-        """Return members that lack entries stated now, which they may have got after they were
-        asked.
+        """Return members that lack entries stated now, but may have got them after the question.
 
         A member whose journal has grown since the look before is left out: an append is running.
         """

@@ -41,7 +41,7 @@ class _Signs:
     """Signs that a bookie makes progress.
 
     Attributes:
-        moved_at: when it last did, in monotonic seconds.
+        moved_at: when the bookie last made progress, in monotonic seconds.
     """
 
     patience: Patience
@@ -101,7 +101,7 @@ class Lane:
 
     @property
     def extra_seconds(self) -> float:
-        """How much longer than a small record the oldest may take.
+        """How much longer than a small record the oldest record may take.
 
         Counts its own bytes and those sent before.
         """
@@ -196,7 +196,7 @@ class Lane:
         self._channel.give_up()
 
     def end_within(self, seconds: float) -> None:
-        """Wait at most ``seconds`` for the lane's end, then give it up."""
+        """Wait at most ``seconds`` for the lane's end, then continue without it."""
         if not self.is_away and not self._channel.has_answered_within(seconds):
             self._channel.do_without()
 

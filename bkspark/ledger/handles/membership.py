@@ -209,11 +209,12 @@ class Membership:
         return steps.Swapped(stored.value), stored
 
     def explained(self, error: BookKeeperError) -> BookKeeperError:
-        """Return ``error``, or a ``LedgerFencedError`` if the metadata shows a later term.
+        """Return ``error``, or an ``InvalidTermError`` if the metadata shows a later term.
 
         A takeover removes permissions and journals of older terms; a seal or a deletion takes over
-        first. So a fenced writer of a ledger with several terms meets any of these errors, and its
-        user gets one kind. The writer of another ledger meets only a missing permission.
+        first. So a fenced writer of a ledger with several terms may meet any of these errors, and
+        its user always gets the same kind. The writer of another ledger meets only a missing
+        permission.
         """
         mine = self.seen.value
         is_asked = (

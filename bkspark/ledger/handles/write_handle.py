@@ -226,7 +226,7 @@ class WriteHandle(ClosedAtEnd):
         return self.append_at_once(entries)
 
     def wait_for_room(self) -> None:
-        """Wait while too many bytes are not acknowledged. In a callback it does not wait.
+        """Wait while too many bytes are not acknowledged. In a callback, return at once.
 
         The caller must hold no lock needed by callbacks, because callbacks run before there is
         room.
@@ -282,8 +282,8 @@ class WriteHandle(ClosedAtEnd):
     def close(self) -> None:
         """Wait until all entries are acknowledged, then close the ledger at the last of them.
 
-        A ledger that guarantees its write quorum is closed only if every bookie of their write sets
-        has all entries; otherwise it stays open. After the close no entry is acknowledged (H11).
+        A ledger that guarantees its write quorum is closed only if each entry is on every bookie of
+        its write set; otherwise the ledger stays open. Afterwards no entry is acknowledged (H11).
 
         Raises:
             LedgerFencedError: another client recovers the ledger.

@@ -1,8 +1,8 @@
 """Runs a writer's state machine: feeds it events, and carries out its instructions.
 
-The protocol (``writing``) decides. Callers bring appends; lanes bring what bookies have stored. The
-thread that brings an event runs the machine, under the writer's lock, and carries out instructions
-that take no time. Slow work is done without the lock:
+The protocol (``writing``) decides. Callers submit appends; lanes report stored records. The thread
+with an event runs the machine, under the writer's lock, and carries out instructions that take no
+time. Slow work is done without the lock:
 
 - a metadata check: by the lane that caused the check, if idle; otherwise by the writer's own task;
 - a search for a bookie, and a compare-and-set: by a separate task, so that the rest continues;
@@ -174,7 +174,7 @@ class Writer:
             self._leave(self._turn(event, seen))
 
     def _claimed(self, check: Slow | None, lane: Lane | None) -> Slow | None:
-        """Return the check if the idle lane makes it itself.
+        """Return the check if the lane makes it itself: an idle lane, and no waiting callbacks.
 
         Otherwise the writer's own task makes the check, and then runs the callbacks without a
         switch.

@@ -65,11 +65,10 @@ class MemberEnd:
         return evidence.stored(records, last_confirmed)
 
     def is_sure(self, before: "MemberEnd | None") -> bool:
-        """Return whether the bookie surely had no more records, at this look or at the look
-        ``before``.
+        """Return whether the bookie surely had no more records, now or at the look ``before``.
 
         A journal may have bytes after its last record if the last record has moved on since
-        ``before``: an append was running.
+        ``before``: an append was running then.
         """
         return not self.problem and all(
             end.is_whole or (before is not None and _grew(before.ends.get(name), end))

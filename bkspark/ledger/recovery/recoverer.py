@@ -188,7 +188,11 @@ class Recoverer:
         return steps.Spares(tuple(address.member for address in found))
 
     def _addresses(self) -> dict[Member, BookieAddress]:
-        """Where bookies are; one that cannot be told and that the ledger names stops a recovery."""
+        """Return the addresses of all bookies.
+
+        Raises:
+            BookKeeperError: the record of a bookie named by the ledger is unreadable.
+        """
         named = {member.bookie_id for one in self._ledger.fragments for member in one.ensemble}
         return self._cluster.addresses(leave_out_unless(named))
 
