@@ -4,13 +4,13 @@ import sys
 from collections.abc import Sequence
 
 INTERRUPTED = 130
-"""Exit status of a command that Ctrl-C has ended."""
+"""Exit status of a command ended by Ctrl-C."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit status.
+    """Run one command; return its exit status.
 
-    Loading the commands takes as long as most of them run, so Ctrl-C may come then.
+    Loading the commands takes as long as most commands run, so Ctrl-C may come during loading.
     """
     try:
         from bkspark.cli.program import main as run

@@ -1,4 +1,4 @@
-"""What is wrong with the bookies of a cluster, for the commands that check things."""
+"""Problems of a cluster's bookies, for the commands that check a cluster."""
 
 from collections.abc import Collection, Iterable, Iterator
 
@@ -18,7 +18,7 @@ _NAMES_SHOWN_MAX = 5
 
 
 def risk_findings(cluster: Cluster, statuses: list[BookieStatus]) -> Iterator[Finding]:
-    """Storage that was taken although it might lose what it has, or is another one's as well."""
+    """Storage accepted although acknowledged entries may get lost, or shared between places."""
     risks = {status.record.bookie_id: status.record.storage_risk for status in statuses}
     for subject, risk in {"metadata": cluster.storage_risk, **risks}.items():
         if risk:
@@ -37,9 +37,9 @@ def risk_findings(cluster: Cluster, statuses: list[BookieStatus]) -> Iterator[Fi
 def named_members(
     cluster: Cluster, ledgers: Iterable[LedgerMetadata], lost: Collection[Member]
 ) -> set[Member]:
-    """Those of ``lost`` that hold, or should hold, something of a ledger that is not deleted.
+    """Return the members of ``lost`` in ensembles of undeleted ledgers.
 
-    All of them where a record could not be read: it may name any.
+    All of ``lost`` if a record is unreadable: the record may name any bookie.
     """
     if cluster.unreadable:
         return set(lost)
@@ -56,10 +56,10 @@ def named_members(
 def bookie_findings(
     statuses: list[BookieStatus], lost: Collection[Member], named: Collection[Member]
 ) -> Iterator[Finding]:
-    """Whether every bookie can be used, and enough of them; those declared lost are told apart.
+    """Whether every bookie is usable, and enough bookies exist; lost bookies are listed separately.
 
     Args:
-        named: those of ``lost`` that ledgers still name; of the others there is nothing to tell.
+        named: members of ``lost`` still named by ledgers; other lost bookies are left out.
     """
     alive = [status for status in statuses if status.member not in lost]
     usable = [status for status in alive if not (status.problem or status.write_problem)]
@@ -98,7 +98,7 @@ def bookie_findings(
 
 
 def _closed_findings(status: BookieStatus) -> Iterator[Finding]:
-    """A bookie that is in order and gets nothing new all the same."""
+    """A healthy bookie without new ledgers."""
     who = status.record.bookie_id
     if status.record.is_leaving:
         yield Finding(
@@ -126,14 +126,14 @@ def _closed_findings(status: BookieStatus) -> Iterator[Finding]:
 
 
 def _writable(statuses: list[BookieStatus], lost: Collection[Member]) -> list[BookieStatus]:
-    """Bookies that may get into the ensemble of a new ledger."""
+    """Bookies able to join the ensemble of a new ledger."""
     return [status for status in statuses if status.may_join and status.member not in lost]
 
 
 def log_findings(
     cluster: Cluster, statuses: list[BookieStatus], lost: Collection[Member]
 ) -> Iterator[Finding]:
-    """Logs whose new ledgers want more bookies than there are: one line for each kind of log."""
+    """Logs whose new ledgers need more bookies than available: one line for each kind of log."""
     count = len(_writable(statuses, lost))
     stopped: list[str] = []
     smaller: list[str] = []
@@ -156,7 +156,7 @@ def log_findings(
 
 
 def short_findings(ledgers: Iterable[LedgerMetadata]) -> Iterator[Finding]:
-    """Ledgers that were made with fewer copies than wanted, in one line."""
+    """Ledgers created with too few copies, in one line."""
     count = sum(map(sizes.is_short, ledgers))
     if count:
         yield Finding(
@@ -169,7 +169,7 @@ def short_findings(ledgers: Iterable[LedgerMetadata]) -> Iterator[Finding]:
 
 
 def _named(logs: list[str]) -> str:
-    """How many logs, and the names of the first."""
+    """The number of logs and the names of the first logs."""
     more = " …" if len(logs) > _NAMES_SHOWN_MAX else ""
     return f"{plural(len(logs), 'log')} ({', '.join(logs[:_NAMES_SHOWN_MAX])}{more})"
 

@@ -1,4 +1,4 @@
-"""Commands about the life of a bookie that is there already: closed to new ledgers, and open."""
+"""Commands for an existing bookie: close, reopen, set marks, move, initialise anew, remove."""
 
 from typing import Annotated
 
@@ -33,8 +33,7 @@ def readonly(
 ) -> None:
     """Place no new ledgers on a bookie.
 
-    What it has is read as before. Whoever writes to it already goes on until his ledger ends or
-    is rolled.
+    Its data stays readable. Current writers use the bookie until their ledger ends or is rolled.
     """
     with session_of(context).cluster() as cluster:
         report = set_read_only(cluster, bookie_id, off=off, dry_run=dry_run)
@@ -54,10 +53,10 @@ def marks(
     ] = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """How full the disk of a bookie may get.
+    """Set how full the disk of a bookie may get.
 
-    Above one mark nothing new is placed on it until less is used than the other says. They are
-    0.95 and 0.9 if nothing else was said; 1 is never passed.
+    Above --high nothing new is placed on the bookie until less than --low is used. Defaults: 0.95
+    and 0.9. 1 is never exceeded.
     """
     with session_of(context).cluster() as cluster:
         report = set_marks(cluster, bookie_id, high=high, low=low, dry_run=dry_run)
@@ -73,10 +72,10 @@ def move(
     accept_storage_risk: AcceptStorageRiskOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Say that a bookie's storage is at another URL.
+    """Register a new URL for a bookie's storage.
 
-    The new place must show the bookie's very cookie, and the old one must be gone or be the same
-    storage by another name. Nothing is copied.
+    The new place must show the bookie's own cookie, and the old place must be gone or be the same
+    storage under another name. Nothing is copied.
     """
     with session_of(context).cluster() as cluster:
         report = moving.move(
@@ -99,10 +98,10 @@ def reinit(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Begin a bookie anew whose place was emptied.
+    """Initialise a bookie anew after its place was emptied.
 
-    It keeps its id. What ledgers say of it is about what it was before, which is lost. Refused
-    while its place has a cookie, or anything else, and while its disk seems not to be mounted.
+    The bookie keeps its id. Ledgers count its former data as lost. The command is refused while the
+    place has a cookie or any other file, and while its disk seems not mounted.
     """
     accepted = {"accepts_risk": accept_storage_risk, "makes_folder": make_folder}
     with session_of(context).cluster() as cluster:
@@ -123,10 +122,10 @@ def remove(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Take a bookie out of the cluster that no ledger names.
+    """Remove a bookie no ledger names from the cluster.
 
-    Exit status 1 if ledgers do, or may be about to. Its storage is not touched, and its id is
-    never used again.
+    Exit status 1 if a ledger names the bookie, or may be about to. Its storage is not touched, and
+    its id is never used again.
     """
     with session_of(context).cluster() as cluster:
         report = removing.remove(cluster, bookie_id, force=force, dry_run=True)
@@ -137,7 +136,7 @@ def remove(
 
 
 def _end(context: typer.Context, report: Report) -> None:
-    """Show what was done, would be, or is left, and exit with what that means."""
+    """Show the report and exit with its status."""
     if session_of(context).as_json:
         print_json(report.document)
     else:

@@ -1,4 +1,4 @@
-"""Commands about bookies one by one: add one, declare one lost, sweep some; see ``bookie_life``."""
+"""Commands to add a bookie, declare a bookie lost, and sweep bookies; see ``bookie_life``."""
 
 from typing import Annotated
 
@@ -38,8 +38,7 @@ def add(
 ) -> None:
     """Make an empty place a bookie of the cluster.
 
-    New ledgers and recoveries use it at once. What was killed half-way is finished by the same
-    command.
+    New ledgers and recoveries use the bookie at once. Repeat the command after an interruption.
     """
     session = session_of(context)
     with session.cluster() as cluster:
@@ -62,10 +61,11 @@ def lost(
     ] = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Declare that a bookie will never come back. Refused while it answers.
+    """Declare that a bookie will never come back. Refused while the bookie answers.
 
-    Recoveries wait for it no more, and nothing is placed on it again. No entry is given up by this:
-    `bkspark ledger recover --accept-loss` does that, for one ledger. It cannot be taken back.
+    Recoveries stop waiting for the bookie, and nothing is placed there again. No entry is given up
+    yet: `bkspark ledger recover --accept-loss` does so, for one ledger. The declaration cannot be
+    taken back.
     """
     session = session_of(context)
     with session.cluster() as cluster:
@@ -84,10 +84,10 @@ def sweep(
         list[str] | None, typer.Argument(metavar="[ID]...", help="Which; all if none is given.")
     ] = None,
 ) -> None:
-    """Remove unfinished files that killed writers left behind. Exit status 1 if a bookie fails.
+    """Remove unfinished files left by killed writers. Exit status 1 if a bookie fails.
 
-    Only ledgers that are closed or deleted are swept, so no writer at work is disturbed, and no
-    file that has its name yet is touched. It can be run at any time, and again.
+    Only closed or deleted ledgers are swept, so no working writer is disturbed. Files with their
+    final name are not touched. Run the command at any time, as often as you like.
     """
     session = session_of(context)
     with session.cluster() as cluster:

@@ -1,4 +1,4 @@
-"""Commands about the cluster as a whole: init, demo, doctor, bookies, status."""
+"""Commands for the whole cluster: init, demo, doctor, bookies, status."""
 
 import shlex
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ def init(
 ) -> None:
     """Make a new cluster: metadata, and a cookie on every bookie.
 
-    What was killed half-way is finished by the same command.
+    Repeat the command after an interruption.
     """
     init_cluster(uri, bookie or [], accepts_risk=accept_storage_risk, group=group)
     with Cluster(uri) as cluster:
@@ -97,7 +97,7 @@ def init(
 
 
 def _tolerance(count: int) -> str:
-    """What may be away of ``count`` bookies, and be lost, with the default quorum sizes."""
+    """Describe the absences and losses tolerated by ``count`` bookies with default quorum sizes."""
     quorum = DEFAULT_QUORUM
     sizes = f"{quorum.ensemble_size}/{quorum.write_quorum_size}/{quorum.ack_quorum_size}"
     least, lost = quorum.ack_quorum_size, quorum.losses_max
@@ -120,11 +120,11 @@ def demo(
         typer.Option("--dir", metavar="DIR", help="Keep everything in this empty directory."),
     ] = None,
 ) -> None:
-    """The whole story on a local cluster.
+    """Run a tour on a local cluster.
 
     Write 336,776 flights, lose a bookie, corrupt another, read everything back.
     """
-    # The demo draws on the terminal itself, with the folder's name in what it says.
+    # The demo draws on the terminal directly, and prints the folder's name.
     folder = str(directory or gettempdir())
     if visible(folder) != folder:
         raise InvalidRequestError(
@@ -142,8 +142,8 @@ def demo(
 
 
 def doctor(context: typer.Context) -> None:
-    """Is this machine and session set up right?"""
-    # Imported here: no other command needs what it looks at.
+    """Check the setup of machine and session."""
+    # Imported here: no other command needs the imported modules.
     from bkspark.cli.doctor import examine
 
     session = session_of(context)
@@ -151,7 +151,7 @@ def doctor(context: typer.Context) -> None:
 
 
 def bookies(context: typer.Context) -> None:
-    """Bookies, each looked at now."""
+    """List bookies, each probed now."""
     session = session_of(context)
     with session.survey() as cluster:
         rows = views.bookies(cluster, None)
@@ -160,7 +160,9 @@ def bookies(context: typer.Context) -> None:
 
 
 def status(context: typer.Context) -> None:
-    """Health: bookies, missing copies, ledgers left open. Exit status 1 if something is wrong."""
+    """Show health: bookies, missing copies, ledgers left open. Exit status 1 if something is
+    wrong.
+    """
     session = session_of(context)
     with session.survey() as cluster:
         found = health.examine(cluster, session.shown_uri)

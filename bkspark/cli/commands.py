@@ -1,4 +1,4 @@
-"""Shell commands, made of the declarations of maintenance commands (``bkspark.verbs``)."""
+"""Shell commands made from the declarations of maintenance commands (``bkspark.verbs``)."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ NEVER_ASKS = "Accepted by every command; it has no effect here: this command nev
 
 
 def add_to(app: typer.Typer, group: str = "") -> None:
-    """Make the declared commands of a group."""
+    """Add the declared commands of a group."""
     for verb in VERBS.values():
         if verb.group == group:
             extra = [*([_SPARK] if verb.unit else []), yes(verb, "Do not ask.")]
@@ -36,7 +36,7 @@ def add_to(app: typer.Typer, group: str = "") -> None:
 
 
 def yes(verb: Verb, help_: str) -> Parameter:
-    """The option ``--yes``; ``help_`` says what it does where a command asks."""
+    """Return the option ``--yes``; ``help_`` is its help in a command that asks."""
     option = Option(help_ if verb.destroys else NEVER_ASKS, "", "--yes -y")
     return Parameter("yes", bool, False, option)
 
@@ -44,7 +44,7 @@ def yes(verb: Verb, help_: str) -> Parameter:
 def typed(
     verb: Verb, work: Callable[[typer.Context, Given], None], *extra: Parameter
 ) -> Callable[..., None]:
-    """``work`` with the options of ``verb`` as its signature, which is what typer goes by."""
+    """Return ``work`` with the verb's options as its signature, as typer needs."""
 
     def command(context: typer.Context, **given: Any) -> None:
         work(context, given)
@@ -59,7 +59,7 @@ def typed(
 
 
 def _typed(one: Parameter) -> inspect.Parameter:
-    """A parameter in the words of typer."""
+    """Return a parameter in typer's form."""
     option, kind, default = one.option, one.kind, one.default
     assert option is not None
     names = [f"--{one.name.replace('_', '-')}"] if option.shell is None else option.shell.split()
@@ -76,10 +76,10 @@ def _typed(one: Parameter) -> inspect.Parameter:
 
 
 def values_of(verb: Verb, given: Given) -> Given:
-    """What the Python call takes of what is given on a shell.
+    """Convert shell options to arguments of the Python call.
 
     Raises:
-        InvalidRequestError: neither ``--all`` nor what it stands for is given, or both are.
+        InvalidRequestError: neither ``--all`` nor the names it replaces are given, or both.
     """
     if verb.all_of and bool(given[verb.all_of]) is given.pop("is_all"):
         what = verb.all_of
@@ -119,7 +119,7 @@ def _run(verb: Verb, context: typer.Context, given: Given) -> None:
 
 
 def spark_session(verb: Verb) -> "SparkSession":
-    """The session that is there, or a new one.
+    """Return the active session or a new session.
 
     Raises:
         InvalidRequestError: Spark is not installed.

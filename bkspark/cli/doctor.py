@@ -1,7 +1,7 @@
-"""``bkspark doctor``: is this machine and session set up right? Every answer says how to fix it.
+"""``bkspark doctor``: check the setup of machine and session; each finding says how to fix it.
 
-Nothing is started but interpreters that are asked for their version, and the two processes that try
-a file system that is not known (``storage.litmus``); what they write they remove.
+The check starts only interpreters, to ask their version, and the two processes that test an unknown
+file system (``storage.litmus``); their test files are removed again.
 """
 
 import importlib
@@ -31,20 +31,20 @@ from bkspark.storage.shown import shown_url
 
 SOURCE_MODULE = "pyspark_bookkeeper"
 
-# (package, first version that serves, first that does not, what to install)
+# (package, first supported version, first unsupported version, what to install)
 _PACKAGES = (
     ("pyspark", (4, 1), (4, 3), "pip install 'bkspark[spark]'"),
     ("pyarrow", (20,), None, "pip install 'pyarrow>=20'"),
     ("pandas", (2, 2), (3,), "pip install 'pandas>=2.2,<3'; pyspark 4.2 does not support pandas 3"),
 )
-# Spark 4 runs on these; others are refused or untested by Spark itself.
+# Java versions of Spark 4; Spark refuses others, or does not test them.
 _JAVA_VERSIONS = (17, 21)
 _ANSWER_SECONDS_MAX = 20
 _UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
 
 
 def examine(metadata_uri: str) -> list[Finding]:
-    """Everything that can be looked at from here."""
+    """Check the parts visible from the local machine."""
     return [
         Finding(Level.OK, "bkspark", f"{VERSION} in {Path(sys.prefix)}"),
         _interpreter(),
@@ -58,7 +58,7 @@ def examine(metadata_uri: str) -> list[Finding]:
 
 
 def _interpreter() -> Finding:
-    """Spark's workers must run the interpreter that has this package."""
+    """Check the workers' interpreter: Spark must run one with bkspark installed."""
     own = f"Python {platform.python_version()}"
     named = os.environ.get("PYSPARK_PYTHON")
     command = named or "python3"
@@ -110,7 +110,7 @@ def _java() -> Finding:
 
 
 def _data_sources() -> Iterator[Finding]:
-    """Spark registers every ``pyspark_*`` module itself; one that fails disables all of them."""
+    """Check the modules ``pyspark_*``: Spark registers each, and a failing module disables all."""
     names = sorted({m.name for m in pkgutil.iter_modules() if m.name.startswith("pyspark_")})
     if SOURCE_MODULE not in names:
         yield Finding(
@@ -151,7 +151,7 @@ def _spark_defaults() -> Iterator[Finding]:
 
 
 def _sockets(settings: str, where: str) -> Finding:
-    """How the JVM and Python talk, which every row passes through."""
+    """Check the connection between the JVM and Python, used by every row."""
     if _is_on(_UNIX_SOCKETS, settings):
         return Finding(Level.OK, "sockets", f"Unix sockets are on {where}")
     return Finding(
@@ -164,7 +164,7 @@ def _sockets(settings: str, where: str) -> Finding:
 
 
 def _is_on(setting: str, settings: str) -> bool:
-    """Whether the text of a ``spark-defaults.conf`` says so."""
+    """Return whether the text of a ``spark-defaults.conf`` enables the setting."""
     return bool(re.search(rf"(?mi)^\s*{re.escape(setting)}[\s=:]+true\s*$", settings))
 
 
@@ -195,7 +195,7 @@ def _cluster(metadata_uri: str) -> Iterator[Finding]:
 
 
 def _storage(cluster: Cluster, statuses: list[BookieStatus]) -> Iterator[Finding]:
-    """Whether the file systems do what is needed, tried now; one that cannot be written is not."""
+    """Test the file systems now, except file systems that cannot be written."""
     yield from bookie_health.risk_findings(cluster, statuses)
     found = {
         status.record.bookie_id: status.record
@@ -227,7 +227,7 @@ def _can_import(name: str) -> bool:
 
 
 def _import_problem(name: str) -> str:
-    """Why ``name`` cannot be imported, in one line; empty if it can."""
+    """Return why ``name`` cannot be imported, in one line; empty on success."""
     try:
         with redirect_stdout(sys.stderr):
             importlib.import_module(name)
@@ -237,7 +237,7 @@ def _import_problem(name: str) -> str:
 
 
 def _answer(command: list[str]) -> str:
-    """What ``command`` prints, on either stream; empty if it does not answer."""
+    """Return the output of ``command`` on both streams; empty on failure."""
     try:
         done = subprocess.run(
             command,

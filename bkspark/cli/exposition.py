@@ -1,7 +1,7 @@
-"""Metrics as Prometheus reads them: as text, and served.
+"""Metrics for Prometheus: as text, and served.
 
-Rule. Who is served is told that the metadata store is away by a metric, for as long as it is; and
-people once, in a line.
+Rule. While the metadata store is away, scrapers get a metric saying so, and people get a single
+line.
 """
 
 from collections.abc import Iterator
@@ -17,15 +17,15 @@ from bkspark.errors import BookKeeperError
 
 
 def text(session: Session) -> str:
-    """All metrics, looked at now."""
+    """Return all metrics, from current records."""
     return generate_latest(_registry(_Looking(session))).decode()
 
 
 def serve(session: Session, host: str, port: int) -> None:
-    """Until it is interrupted."""
+    """Serve metrics until interrupted."""
     looking = _Looking(session)
     registry = _registry(looking)
-    generate_latest(registry)  # an error of the call shows now, and not to each who asks
+    generate_latest(registry)  # a wrong call fails here, not at each scrape
     looking.is_served = True
     server, thread = start_http_server(port, host, registry)
     note(f"metrics at http://{host}:{server.server_port}/metrics")
@@ -37,10 +37,10 @@ def serve(session: Session, host: str, port: int) -> None:
 
 
 class _Looking(Collector):
-    """Looks at the cluster each time that it is asked.
+    """Examines the cluster at each scrape.
 
     Attributes:
-        is_served: whether a metadata store that is away is a metric, and no error.
+        is_served: whether an absent metadata store is a metric instead of an error.
     """
 
     def __init__(self, session: Session) -> None:
@@ -49,7 +49,7 @@ class _Looking(Collector):
         self._is_away = False
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        """Nothing: what there is shows when it is looked at."""
+        """Describe no metric in advance: metrics are known only after examining the cluster."""
         return iter(())
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
@@ -66,7 +66,7 @@ class _Looking(Collector):
         return map(_family, found)
 
     def _say(self, line: str, *, is_away: bool) -> None:
-        """Tell people when it changes."""
+        """Print ``line`` when the state changes."""
         if is_away is not self._is_away:
             note(line)
         self._is_away = is_away

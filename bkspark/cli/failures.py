@@ -1,7 +1,7 @@
-"""Telling why a command failed: in one line for people, and with --json as the document.
+"""Report why a command failed: in one line for people, and with --json as the document.
 
-A command that has begun to print its document cannot take it back: what it printed stays cut, and
-only the line on stderr and the exit status tell.
+A command already printing its document cannot take the document back: the printed part stays cut,
+and only the line on stderr and the exit status report the failure.
 """
 
 import sys
@@ -13,7 +13,7 @@ from bkspark.errors import USERS_MISTAKES, BookKeeperError
 USAGE = 2
 
 _OF_PARSERS = "Value error, "
-"""What typer puts before the words of an option's own parser."""
+"""Typer's prefix to messages of an option's own parser."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ class Failure:
     """Why a command failed.
 
     Attributes:
-        type: name of the error's class; ``UsageError`` for words that make no command.
-        hint: what to do about it; may be empty.
+        type: name of the error's class; ``UsageError`` for words that form no command.
+        hint: the next step; may be empty.
         exit_status: 2 for the user's mistakes, else 1.
     """
 
@@ -33,7 +33,7 @@ class Failure:
 
 
 def report(error: Exception, *, as_json: bool) -> int:
-    """Tell of ``error``; returns the exit status."""
+    """Report ``error``; return the exit status."""
     failure = _failure(error)
     hint = f"; {failure.hint}" if failure.hint else ""
     note(f"bkspark: {failure.message}{hint}")
@@ -44,7 +44,7 @@ def report(error: Exception, *, as_json: bool) -> int:
 
 
 def is_usage(error: Exception) -> bool:
-    """Whether it tells of words that make no command."""
+    """Return whether the error is about words that form no command."""
     return hasattr(error, "format_message")
 
 
@@ -53,7 +53,7 @@ def _failure(error: Exception) -> Failure:
     if isinstance(error, BookKeeperError):
         status = USAGE if isinstance(error, USERS_MISTAKES) else 1
         return Failure(name, str(error.args[0]), error.hint, status)
-    if is_usage(error):  # its class is private to typer or click
+    if is_usage(error):  # the class is private to typer or click
         context = getattr(error, "ctx", None)
         path = "bkspark" if context is None else context.command_path
         message = str(error.format_message()).rstrip(".")  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What a check found, for the commands that check things."""
+"""Findings of the commands that check a cluster."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ class Finding:
     """One line of a check.
 
     Attributes:
-        fix: what to do about it; empty if there is nothing to do.
+        fix: what to do; may be empty.
     """
 
     level: Level
@@ -38,7 +38,7 @@ class Finding:
 def report(
     findings: Sequence[Finding], *, as_json: bool, details: Mapping[str, object] | None = None
 ) -> int:
-    """Print ``findings``; the exit status is 1 if one of them is a failure.
+    """Print ``findings``; return 1 if any finding is a failure, else 0.
 
     Args:
         details: further members of the JSON document.

@@ -1,4 +1,4 @@
-"""``bkspark status``: what is wrong with a cluster now."""
+"""``bkspark status``: the current problems of a cluster."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -24,21 +24,21 @@ from bkspark.quantities import plural
 _PROBLEMS_SHOWN_MAX = 5
 
 AUDIT_DAYS_MAX = 7
-"""What an audit has found says little after so long."""
+"""An older audit counts as outdated."""
 
 DAY_MS = 24 * 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Findings, and the rows they were made of."""
+    """Findings and their basis."""
 
     findings: list[Finding]
     details: dict[str, Any]
 
 
 def examine(cluster: Survey, shown_uri: str) -> Health:
-    """Look at everything once."""
+    """Examine the whole cluster once."""
     read = cluster.read_all()
     statuses = cluster.probe()
     lost = cluster.lost_members()
@@ -76,7 +76,7 @@ def examine(cluster: Survey, shown_uri: str) -> Health:
 
 
 def unreadable_findings(cluster: Cluster) -> Iterator[Finding]:
-    """Metadata records that were stepped over."""
+    """Metadata records skipped as unreadable."""
     for key, reason in list(cluster.unreadable.items())[:_PROBLEMS_SHOWN_MAX]:
         yield Finding(
             Level.FAIL,
@@ -100,7 +100,7 @@ def _how_to_mend(key: str) -> str:
 
 
 def _last_audit(cluster: Cluster) -> Iterator[Finding]:
-    """When the last audit of all was, and what it found: one record, however many ledgers."""
+    """Time and result of the last full audit: one record, however many ledgers."""
     seen = cluster.upkeep.reports.get(VERB)
     if seen is None:
         now = "`bkspark audit` looks at every copy"
@@ -126,7 +126,7 @@ def _last_audit(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _last_scrub(cluster: Cluster) -> Iterator[Finding]:
-    """When every byte was checked last; what was damaged then may have been repaired since."""
+    """Time and result of the last scrub; damage found then may have been repaired since."""
     seen = cluster.upkeep.reports.get(scrubbing.VERB)
     if seen is None:
         now = "`bkspark scrub` reads every copy"
@@ -152,7 +152,7 @@ def _last_scrub(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _last_collection(cluster: Cluster) -> Iterator[Finding]:
-    """When deleted ledgers were freed last; nothing if they never were."""
+    """Time and result of the last collection; none before the first collection."""
     seen = cluster.upkeep.reports.get(collecting.VERB)
     if seen is None:
         return
@@ -173,7 +173,7 @@ def _ended(report: ReportRecord) -> str:
 
 
 def _missing_ledgers(cluster: Cluster, ledgers: list[views.Row]) -> Iterator[Finding]:
-    """Ledgers on the list of a log that have no record any more."""
+    """Ledgers listed by a log but without a record."""
     deleting = LedgerState.DELETING.value
     known = {ledger["ledger_id"] for ledger in ledgers if ledger["state"] != deleting}
     for name, gone in gone_from_lists(cluster, cluster.log_names(), known):
@@ -189,7 +189,7 @@ def _missing_ledgers(cluster: Cluster, ledgers: list[views.Row]) -> Iterator[Fin
 
 
 def deletion_findings(cluster: Cluster) -> Iterator[Finding]:
-    """Ledgers that a log has let go of and that could not be deleted yet."""
+    """Ledgers dropped by a log but not deleted yet."""
     for name in cluster.log_names():
         seen = cluster.logs.get(name)
         if seen is None or not seen.value.to_delete_count:
@@ -205,7 +205,7 @@ def deletion_findings(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _kept(read: list[LedgerMetadata], rows: list[views.Row]) -> list[LedgerMetadata]:
-    """Ledgers that are neither deleted nor dropped from their log."""
+    """Ledgers neither deleted nor dropped from their log."""
     dropped = {row["ledger_id"] for row in rows if row["place"] == views.DROPPED}
     return [
         ledger
@@ -217,10 +217,10 @@ def _kept(read: list[LedgerMetadata], rows: list[views.Row]) -> list[LedgerMetad
 def _copies(
     kept: list[LedgerMetadata], usable: Collection[Member], expected: Collection[Member]
 ) -> Iterator[Finding]:
-    """Ledgers that name bookies which cannot be read, by their records alone.
+    """Ledgers naming unreadable bookies, by their records alone.
 
     Args:
-        expected: members that may be back one day.
+        expected: members that may come back.
     """
     away: dict[int, set[Member]] = {}
     for ledger in kept:
@@ -249,7 +249,7 @@ def _copies(
 def _unclosed(
     cluster: Cluster, read: list[LedgerMetadata], usable: Collection[Member]
 ) -> list[views.Row]:
-    """Ledgers that are IN_RECOVERY, or OPEN with a bookie that cannot be used."""
+    """Ledgers IN_RECOVERY, or OPEN with an unusable bookie."""
     stuck = {row["ledger_id"]: row for row in views.recovery_rows(cluster, read)}
     rows: list[views.Row] = []
     for ledger in read:
@@ -274,7 +274,7 @@ def _unclosed_findings(unclosed: list[views.Row]) -> Iterator[Finding]:
     found.sort(key=lambda finding: finding.level is not Level.FAIL)
     yield from found[:_PROBLEMS_SHOWN_MAX]
     left = found[_PROBLEMS_SHOWN_MAX:]
-    if left:  # the first of them is of the worst
+    if left:  # sorted: the first has the worst level
         more = plural(len(left), "more ledger")
         yield Finding(left[0].level, "not closed", f"and {more}", "--json lists them all")
 
@@ -304,11 +304,10 @@ def _unclosed_finding(row: views.Row) -> Finding:
 def _leftovers(
     ledgers: list[views.Row], told: set[int], unreadable: Collection[str]
 ) -> Iterator[Finding]:
-    """Ledgers in no log, and what is left of deleted ones.
+    """Ledgers in no log, and remains of deleted ledgers.
 
     Args:
-        unreadable: keys of records that cannot be read: a log of which nothing is known may have
-            its ledgers.
+        unreadable: keys of unreadable records: ledgers of an unreadable log may be listed there.
     """
     deleting = [x for x in ledgers if x["state"] == LedgerState.DELETING.value]
     kept = [x for x in ledgers if x["state"] != LedgerState.DELETING.value]
@@ -326,7 +325,7 @@ def _leftovers(
 
 
 def _in_no_log(ledgers: list[views.Row], unreadable: Collection[str]) -> Iterator[Finding]:
-    """Those that were made for no log, and those that their logs do not have."""
+    """Ledgers made for no log, and ledgers missing from their log's list."""
     open_state = LedgerState.OPEN.value
     alone = [x for x in ledgers if x["log"] is None and x["state"] == open_state]
     if alone:

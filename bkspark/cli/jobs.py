@@ -1,4 +1,4 @@
-"""Jobs for spark-submit, made of the declarations of maintenance commands (``bkspark.verbs``)."""
+"""Jobs for spark-submit, made from the declarations of maintenance commands (``bkspark.verbs``)."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ _ONE_HINT = "With --ledger ID it recovers one ledger, and takes --accept-loss an
 
 
 def job_of(name: str) -> Job:
-    """The job of a declared command: gets the words of its call, and returns its exit status."""
+    """Return the job of a declared command: a function from its words to its exit status."""
     verb = VERBS[name]
     agree = f"{verb.destroys[:1].upper()}{verb.destroys[1:]}, without a question."
     command = typed(verb, partial(_run, verb), _METADATA, yes(verb, agree))
@@ -51,7 +51,7 @@ def _invoked(name: str, command: Callable[..., None], words: Sequence[str]) -> i
 
 
 def recover_job(words: Sequence[str]) -> int:
-    """The job of ``recover``; with ``--ledger`` that of one ledger, step by step."""
+    """Run the job of ``recover``; with ``--ledger`` recover one ledger, step by step."""
     if any(word.partition("=")[0] == "--ledger" for word in words):
         return run_job(partial(_invoked, "recover", _recover_one), words, note)
     return job_of("recover")(words)
@@ -74,7 +74,7 @@ def _recover_one(
     password_env: PasswordEnvOption = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help=NEVER_ASKS)] = False,
 ) -> None:
-    """Recover a ledger: fence its writer and close it, without losing an acknowledged entry."""
+    """Recover a ledger: fence its writer and close it, losing no acknowledged entry."""
     del yes
     done = bkspark.recover_ledger(
         spark_session(VERBS["recover"]),

@@ -58,7 +58,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def show_all(context: typer.Context) -> None:
-    """All ledgers."""
+    """List all ledgers."""
     session = session_of(context)
     with session.survey() as cluster:
         rows = views.ledgers(cluster, None)
@@ -67,7 +67,7 @@ def show_all(context: typer.Context) -> None:
 
 
 def show(context: typer.Context, ledger_id: LedgerId) -> None:
-    """What is known about a ledger, and the bookies that hold it."""
+    """Show a ledger's metadata and its bookies."""
     session = session_of(context)
     with session.cluster() as cluster, session.survey() as survey:
         ledger = cluster.ledger(ledger_id).value
@@ -93,7 +93,7 @@ def show(context: typer.Context, ledger_id: LedgerId) -> None:
 
 
 def _stuck(recovery: views.Row | None) -> dict[str, str]:
-    """Why the last recovery could not close the ledger, if it said so."""
+    """Return the noted reason of the last failed recovery, if any."""
     if recovery is None or not recovery["reason"]:
         return {}
     return {"stuck": recovery["reason"], "what helps": recovery["hint"]}
@@ -115,7 +115,7 @@ def read(
 ) -> None:
     """Print entries in order.
 
-    Of a ledger being written, those that are confirmed.
+    Of a ledger being written, only confirmed entries are printed.
     """
     session = session_of(context)
     password = password_of(password_file, password_env)
@@ -144,14 +144,15 @@ def recover(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask about a loss.")] = False,
 ) -> None:
-    """Fence a ledger's writer and close it.
+    """Fence a ledger's writer and close the ledger.
 
-    The ledger that an unbounded log goes on in is OPEN again then, for whoever writes to it next;
-    with --seal it is closed too, and the log goes on in another one.
+    The ledger at the end of an unbounded log is OPEN again afterwards, for the next writer; with
+    --seal the ledger is closed, and the log continues in another ledger.
 
-    No acknowledged entry is lost. Its writer, if it still runs, is refused from now on. Steps are
-    told on stderr. If it cannot be decided yet what was acknowledged, the last line says what would
-    help; try again then. A bookie that will never come back is named with `bkspark bookie lost`.
+    No acknowledged entry is lost. A writer still running is refused from now on. Steps are reported
+    on stderr. If the recovery cannot decide yet which entries were acknowledged, the last line
+    names the remedy; try again afterwards. Use `bkspark bookie lost` for a bookie that will never
+    come back.
     """
     session = session_of(context)
     password = password_of(password_file, password_env)
@@ -161,7 +162,7 @@ def recover(
         question = f"Close ledger {ledger_id} with this loss: {loss}?"
         try:
             return accept_loss and has_consent(question, yes=yes)
-        except InvalidRequestError as error:  # told when the recovery has left its reason behind
+        except InvalidRequestError as error:  # raised again after the recovery has noted its reason
             unanswered.append(error)
             return False
 
@@ -192,7 +193,7 @@ def delete(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Delete a ledger that is in no log, for good."""
+    """Delete a ledger not in any log, for good."""
     session = session_of(context)
     with session.cluster() as cluster:
         what = _going(cluster.ledger(ledger_id).value)
@@ -208,7 +209,7 @@ def delete(
 
 
 def _going(ledger: LedgerMetadata) -> str:
-    """What a deletion does, in words that follow "would"."""
+    """Describe a deletion in words to follow "would"."""
     if ledger.last_entry_id is None:
         state = ledger.state.value
         return f"delete ledger {ledger.ledger_id}, {state}: a writer may be writing to it"

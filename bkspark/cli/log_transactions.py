@@ -1,4 +1,4 @@
-"""The command that shows what a log remembers of applications and streaming queries."""
+"""The command showing a log's transactions of applications and streaming queries."""
 
 from typing import Annotated, Any
 
@@ -31,10 +31,10 @@ def transactions(
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
 ) -> None:
-    """The last transaction of each application and query.
+    """List the last transaction of each application and query.
 
-    The last one to commit comes last. Of older ones only a digest of the name is remembered, of the
-    oldest only how many there were.
+    The order is by commit, the latest last. Of older transactions only a digest of the name is
+    kept, of the oldest only their number.
     """
     session = session_of(context)
     with session.cluster() as cluster:

@@ -1,4 +1,4 @@
-"""Commands that make a log shorter, end it, or look after its cursors."""
+"""Commands to shorten a log, end a log, or maintain its cursors."""
 
 from typing import Annotated
 
@@ -43,7 +43,7 @@ def truncate(
 ) -> None:
     """Hide all entries below an offset, at once.
 
-    Ledgers that hold no other are deleted.
+    Ledgers without other entries are deleted.
     """
     session = session_of(context)
     with session.cluster() as cluster:
@@ -73,7 +73,7 @@ def convert(
 ) -> None:
     """Make a log one ledger, or many in a row, from now on.
 
-    Its writer is fenced. What is there stays as it is, and who reads or streams goes on.
+    The log's writer is fenced. Existing entries stay, and reads and streams continue.
     """
     session = session_of(context)
     kind = "unbounded" if unbounded else "chained"
@@ -98,7 +98,7 @@ def seal(
 ) -> None:
     """End a log for ever.
 
-    Its writer is fenced, and nothing can be added any more.
+    The log's writer is fenced, and appending is impossible afterwards.
     """
     session = session_of(context)
     with session.cluster() as cluster:
@@ -125,9 +125,9 @@ def cursors(
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
 ) -> None:
-    """The named cursors of a log, and where they are.
+    """List the named cursors of a log with their offsets.
 
-    A problem is named if the log cannot be read from there.
+    A problem is named if the log cannot be read from the offset.
     """
     session = session_of(context)
     if bool(move) != (to is not None):

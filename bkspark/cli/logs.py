@@ -105,8 +105,8 @@ def create(
 ) -> None:
     """Create an empty log.
 
-    Without a schema it takes that of its first append, or holds bytes. Columns may be null, as
-    those of DataFrames: NOT NULL is not kept.
+    Without a schema the log takes the schema of its first append, or holds bytes. Columns may be
+    null, as in DataFrames: NOT NULL is not kept.
     """
     session = session_of(context)
     quorum = Quorum(ensemble_size, write_quorum_size, ack_quorum_size)
@@ -120,9 +120,9 @@ def create(
 
 
 def show_all(context: typer.Context) -> None:
-    """All logs, each up to where it can be read now.
+    """List all logs, up to the current readable end.
 
-    Where that cannot be told, a "+" says that there may be more entries.
+    A "+" marks an unknown end: more entries may exist.
     """
     session = session_of(context)
     with session.survey() as cluster:
@@ -137,7 +137,7 @@ def show(
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
 ) -> None:
-    """What is known about a log, and the ledgers in it."""
+    """Show a log's settings and ledgers."""
     session = session_of(context)
     with session.cluster() as cluster:
         password = password_of(password_file, password_env)
@@ -202,7 +202,7 @@ def delete(
 
 
 def _going(cluster: Cluster, name: str) -> str:
-    """What a deletion of the log does, in words that follow "would"."""
+    """Describe a deletion of the log in words to follow "would"."""
     seen = cluster.logs.get(name)
     if (
         seen is not None
@@ -229,7 +229,7 @@ def _for_people(log: views.Row, dropped: Mapping[str, list[int]]) -> dict[str, A
 
 
 def _at_least(log: Mapping[str, Any], key: str) -> int | str:
-    """A number of a log, with a "+" if there may be more, which cannot be told now."""
+    """Return a number of a log, with a "+" if the end is unknown."""
     count: int = log[key]
     return count if log["is_end_known"] else f"{count}+"
 

@@ -1,4 +1,4 @@
-"""``bkspark metrics``: the cluster in numbers, as Prometheus reads them."""
+"""``bkspark metrics``: the cluster in numbers, for Prometheus."""
 
 from typing import Annotated
 
@@ -21,14 +21,14 @@ def metrics(
         str, typer.Option(metavar="HOST:PORT", help="Serve them there, looked at anew each time.")
     ] = "",
 ) -> None:
-    """The cluster in numbers, for Prometheus.
+    """Print the cluster in numbers, for Prometheus.
 
-    Bookies are looked at now; what ledgers lack is told by the last audit.
+    Bookies are probed now; the last audit supplies missing copies.
     """
     session = session_of(context)
     if listen:
         host, port = _place(listen)
-        from bkspark.cli import exposition  # its library takes long to import
+        from bkspark.cli import exposition  # the library takes long to import
 
         exposition.serve(session, host, port)
     elif session.as_json:

@@ -1,11 +1,11 @@
-"""Printing: tables for people on a terminal, tab-separated lines in a pipe, JSON on request.
+"""Print tables for people on a terminal, tab-separated lines in a pipe, JSON on request.
 
-A pipe gets one line per row, tab-separated, under one line of column names, so that nothing is ever
-cut to a width. Only stdout carries data; notes go to stderr.
+A pipe gets one line per row, tab-separated, after one line of column names, so no value is ever cut
+to a width. Only stdout carries data; notes go to stderr.
 
-Names, values and errors come from storage, and whoever wrote them may want to steer the terminal
-that shows them, also at the end of a pipe. So nothing does: ``ForPeople`` is put around both
-outputs and shows an escape in place of each character that could; JSON has escapes of its own.
+Names, values and errors come from storage, and their author may try to control the terminal of the
+reader, even through a pipe. To prevent such control, ``ForPeople`` wraps both outputs and prints an
+escape for each control character; JSON has escapes of its own.
 """
 
 import json
@@ -30,10 +30,11 @@ Row = Mapping[str, Any]
 
 
 def visible(text: str, keep: str = "") -> str:
-    """``text`` with an escape in place of each character that could steer a terminal.
+    """Return ``text`` with an escape for each character able to control a terminal.
 
-    Those are controls (ESC, C0, C1, new lines and tabs), what changes the direction of writing or
-    is there unseen, line separators and lone surrogates; but for those in ``keep``.
+    Such characters are controls (ESC, C0, C1, new lines and tabs), characters without visible form
+    or changing the direction of writing, line separators and lone surrogates. Characters in
+    ``keep`` stay.
     """
     return _escaped(text, lambda char: char.encode("unicode_escape").decode("ascii"), keep)
 
@@ -49,13 +50,13 @@ def _steers(char: str) -> bool:
 
 
 class ForPeople:
-    """A stream whose text steers no terminal; new lines and tabs stay.
+    """A stream whose text cannot control a terminal; new lines and tabs stay.
 
-    Tables and colours pass it by: rich writes to ``rich_proxied_file``, and what it is given was
-    made visible cell by cell.
+    Tables and colours bypass the stream: rich writes to ``rich_proxied_file`` text made visible
+    cell by cell.
 
     Attributes:
-        has_text: whether something was printed, tables aside.
+        has_text: whether text was printed, except tables.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -73,7 +74,7 @@ class ForPeople:
 
 @contextmanager
 def outputs_for_people() -> Iterator[None]:
-    """Whatever is printed to stdout and stderr meanwhile steers no terminal."""
+    """Wrap stdout and stderr in ``ForPeople`` during the block."""
     out, err = (cast(TextIO, ForPeople(stream)) for stream in (sys.stdout, sys.stderr))
     with redirect_stdout(out), redirect_stderr(err):
         yield
@@ -84,7 +85,7 @@ class Column:
     """A column of a table for people.
 
     Attributes:
-        get: a key of the row, or a function of it.
+        get: a key of the row, or a function of the row.
         is_size: a number of bytes, shown in a readable unit on a terminal.
     """
 
@@ -97,7 +98,7 @@ class Column:
 
 
 def print_table(rows: Sequence[Row], columns: Sequence[Column]) -> None:
-    """``rows`` on stdout, as a table or tab-separated."""
+    """Print ``rows`` on stdout, as a table or tab-separated."""
     values = [[column.value(row) for column in columns] for row in rows]
     if not sys.stdout.isatty():
         _print_tabs([column.title for column in columns], values)
@@ -113,7 +114,7 @@ def print_table(rows: Sequence[Row], columns: Sequence[Column]) -> None:
 
 
 def print_rows(rows: Sequence[Row], columns: Sequence[Column], *, as_json: bool) -> None:
-    """``rows`` on stdout: all of them as JSON, or ``columns`` as a table."""
+    """Print ``rows`` on stdout: whole rows as JSON, or ``columns`` as a table."""
     if as_json:
         print_json(rows)
     else:
@@ -121,7 +122,7 @@ def print_rows(rows: Sequence[Row], columns: Sequence[Column], *, as_json: bool)
 
 
 def print_done(facts: Row, text: str, *, as_json: bool) -> None:
-    """What was done: as JSON on stdout, or in one line for people on stderr."""
+    """Print the outcome: as JSON on stdout, or in one line for people on stderr."""
     if as_json:
         print_json(facts)
     else:
@@ -129,7 +130,7 @@ def print_done(facts: Row, text: str, *, as_json: bool) -> None:
 
 
 def print_pairs(pairs: Mapping[str, Any]) -> None:
-    """One line per name and value."""
+    """Print one line per name and value."""
     if not sys.stdout.isatty():
         _print_tabs(None, [[name, value] for name, value in pairs.items()])
         return
@@ -140,25 +141,25 @@ def print_pairs(pairs: Mapping[str, Any]) -> None:
 
 
 def print_styled(*pieces: tuple[str, str]) -> None:
-    """One line on a terminal, of texts and their styles, never cut to its width."""
+    """Print one line of styled texts on a terminal, never cut to the terminal's width."""
     shown = ((visible(text), style) for text, style in pieces)
     Console().print(Text.assemble(*shown), soft_wrap=True)
 
 
 def print_json(value: object) -> None:
-    """One JSON document on stdout."""
+    """Print one JSON document on stdout."""
     print(_dumps(plain(value), indent=2))
 
 
 def json_line(row: Row) -> str:
-    """``row`` as JSON in one line."""
+    """Return ``row`` as JSON in one line."""
     return _dumps(plain(row))
 
 
 class Bar:
-    """A progress bar on a terminal, on stderr; none in a pipe, or of what has no name.
+    """A progress bar on a terminal's stderr; invisible in a pipe, or without a name.
 
-    It is told (done, total).
+    Call the bar with (done, total).
     """
 
     def __init__(self, what: str) -> None:
@@ -175,7 +176,7 @@ class Bar:
         self._bar.start()
 
     def stop(self) -> None:
-        """Take it from the screen, for something else that is shown there."""
+        """Remove the bar from the screen, to make room for other output."""
         if not self._bar.disable:
             self._bar.stop()
 
@@ -188,13 +189,14 @@ class Bar:
 
 
 def note(text: str) -> None:
-    """One line for people, on stderr."""
+    """Print one line for people on stderr."""
     print(visible(" ".join(text.split())), file=sys.stderr)
 
 
 def plain(value: Any) -> Any:
-    """``value`` in types that JSON has: times in ISO 8601, bytes in base64, numbers as exact text
-    where JSON has none for them.
+    """Convert ``value`` to JSON types.
+
+    Times become ISO 8601, bytes base64, and numbers without a JSON form exact text.
     """
     match value:
         case datetime():
@@ -223,7 +225,7 @@ def _print_tabs(titles: Sequence[str] | None, rows: Iterable[Sequence[Any]]) -> 
 
 
 def _shown(value: Any, is_size: bool = False) -> str:
-    """``value`` in a cell on a terminal."""
+    """Format ``value`` for a cell on a terminal."""
     if is_size and _is_number(value):
         return decimal(value)
     if isinstance(value, datetime):
@@ -247,7 +249,7 @@ def _text(value: Any) -> str:
 def _dumps(value: Any, indent: int | None = None) -> str:
     is_unicode = "utf" in (sys.stdout.encoding or "").lower()
     text = json.dumps(value, indent=indent, ensure_ascii=not is_unicode)
-    # json escapes controls below the blank only; what else steers is inside of strings.
+    # json escapes only ASCII controls; other control characters can stand only inside strings.
     return _escaped(text, lambda char: json.dumps(char)[1:-1], keep="\n")
 
 

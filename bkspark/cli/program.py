@@ -47,9 +47,9 @@ _COMPLETION_VARIABLE = "_BKSPARK_COMPLETE"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit status."""
+    """Run one command; return its exit status."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character
+        if isinstance(stream, io.TextIOWrapper):  # the terminal may lack a character
             stream.reconfigure(errors="backslashreplace")
     with outputs_for_people():
         return _main(sys.argv[1:] if arguments is None else list(arguments))
@@ -63,7 +63,7 @@ def _main(given: list[str]) -> int:
         status = _run(watching.spelled_out(_common_first(given)))
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read our output has enough. Python would complain again when it ends.
+        # The reader of the output has closed the pipe. Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -86,7 +86,7 @@ def top(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
 ) -> None:
-    del debug  # main() has looked at it before anything could fail
+    del debug  # read by main() before any failure
     if version:
         print(VERSION)
         raise typer.Exit()
@@ -98,7 +98,7 @@ def top(
 
 def _run(arguments: Sequence[str]) -> int:
     command = typer.main.get_command(app)
-    if _COMPLETION_VARIABLE in os.environ:  # a shell asks what may come next
+    if _COMPLETION_VARIABLE in os.environ:  # a shell asks for completions
         common = [option for option in command.params if option.name in _COMMON]
         try:
             _offer(common, command)
@@ -109,13 +109,13 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def invoke(commands: typer.Typer, name: str, arguments: Sequence[str]) -> int:
-    """Run one of ``commands``; returns its exit status, and raises what it raises."""
+    """Run one of ``commands``; return its exit status, or raise its error."""
     try:
-        # Without colours: those of typer's own messages would be shown as escapes.
+        # Without colours: typer's coloured messages would show escapes.
         command = typer.main.get_command(commands)
         with command.make_context(name, list(arguments), color=False) as context:
             command.invoke(context)
-    except SystemExit as error:  # how typer ends what it does for shells
+    except SystemExit as error:  # typer ends shell completion this way
         return int(error.code or 0)
     except typer.Exit as error:
         return error.exit_code
@@ -125,7 +125,7 @@ def invoke(commands: typer.Typer, name: str, arguments: Sequence[str]) -> int:
 
 
 def _offer(common: Sequence[Any], behind: object) -> None:
-    """Let shells complete the common options behind every command of a group."""
+    """Let shells complete the common options after every command of a group."""
     if isinstance(behind, TyperGroup):
         for command in behind.commands.values():
             command.params.extend(common)
@@ -133,7 +133,7 @@ def _offer(common: Sequence[Any], behind: object) -> None:
 
 
 def _common_first(arguments: list[str]) -> list[str]:
-    """The common options, which may stand anywhere, moved to the front where they are declared."""
+    """Move the common options, allowed anywhere, to the front, where typer expects them."""
     common: list[str] = []
     rest: list[str] = []
     words = iter(arguments)
@@ -153,7 +153,7 @@ def _common_first(arguments: list[str]) -> list[str]:
 
 
 def _set_up_logging(is_debug: bool) -> None:
-    """Commands tell themselves what libraries log; --debug shows it as it comes."""
+    """Show library logs with --debug only: commands report by themselves."""
     if is_debug:
         logging.basicConfig(stream=sys.stderr, level=logging.INFO)
     elif not logging.getLogger().handlers:

@@ -1,4 +1,4 @@
-"""Commands about metadata records that cannot be read."""
+"""Commands for unreadable metadata records."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -26,9 +26,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def damaged(context: typer.Context) -> None:
-    """List the metadata records that cannot be read, and what needs each.
+    """List unreadable metadata records, and what needs each record.
 
-    Exit status 1 if there are any. Looks at all records.
+    Exit status 1 if any exist. Reads all records.
     """
     session = session_of(context)
     with session.cluster() as cluster:
@@ -47,11 +47,11 @@ def set_aside(
     ] = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Go on without a metadata record that cannot be read.
+    """Set an unreadable metadata record aside, to continue without the record.
 
-    Its bytes are kept under another key. No rows are deleted on bookies. A ledger or a log whose
-    record is set aside is as one that is not there. The record of a bookie is made anew from the
-    cookie at --url; nothing new is placed there until `bkspark bookie readonly ID --off`.
+    The record's bytes are kept under another key. No rows are deleted on bookies. A ledger or log
+    whose record is set aside counts as absent. A bookie's record is restored from the cookie at
+    --url; nothing new is placed there until `bkspark bookie readonly ID --off`.
     """
     session = session_of(context)
     with session.cluster() as cluster:

@@ -1,4 +1,4 @@
-"""The reports of maintenance commands, as JSON or for people."""
+"""Print reports of maintenance commands, as JSON or for people."""
 
 import sys
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _LEFT_MAX = 5
 
 
 def show(verb: Verb, report: Report, *, as_json: bool, is_planned: bool) -> None:
-    """The whole report as JSON; for people its table, and what is left in a few lines."""
+    """Print the whole report as JSON, or its table and a few lines about remaining problems."""
     shown = verb.shown
     if as_json:
         print_json(report.document if shown.document is None else shown.document(report))
@@ -25,7 +25,7 @@ def show(verb: Verb, report: Report, *, as_json: bool, is_planned: bool) -> None
             note(line)
     elif not report.done:
         print_pairs(report.plan)
-        for left in report.left:  # why it was not begun
+        for left in report.left:  # why the work was not begun
             note(f"{left.subject}: {left.reason}; {left.hint}")
     else:
         _show_done(verb, report)
@@ -45,7 +45,7 @@ def _show_done(verb: Verb, report: Report) -> None:
 
 
 def outcome(report: Report) -> str:
-    """What was done and found, in a line for people."""
+    """Return one line for people about the work done and the findings."""
     done = ", ".join(plural(count, what.removesuffix("s")) for what, count in report.done.items())
     return f"{report.verb}: {done}: {report.verdict}"
 

@@ -35,7 +35,7 @@ PasswordEnvOption = Annotated[
 
 
 def limited_end(start: int, end: int | None, limit: int | None) -> int | None:
-    """The end of a range that begins at ``start`` and has at most ``limit`` rows."""
+    """Return the end of a range from ``start`` with at most ``limit`` rows."""
     if limit is None:
         return end
     return start + limit if end is None else min(end, start + limit)
@@ -44,7 +44,7 @@ def limited_end(start: int, end: int | None, limit: int | None) -> int | None:
 def print_entries(
     found: OrderedRead | InlineRead, shape: Format, limit: int | None, *, as_json: bool
 ) -> None:
-    """Print the rows of ``found``, and on stderr which replicas had to be stepped over."""
+    """Print the rows of ``found``; name skipped replicas on stderr."""
     rows = _rows(found)
     if as_json:
         _print_document(rows)
@@ -65,7 +65,7 @@ def _rows(found: OrderedRead | InlineRead) -> Iterator[dict[str, Any]]:
 
 
 def _print_document(rows: Iterator[dict[str, Any]]) -> None:
-    """A JSON array, written while the rows come."""
+    """Print a JSON array while the rows arrive."""
     before = "["
     for row in rows:
         print(before)

@@ -1,4 +1,4 @@
-"""What every command has: the options that are the same for all, and the cluster they name."""
+"""Common options of every command, and the cluster they name."""
 
 import sys
 from dataclasses import dataclass
@@ -33,22 +33,22 @@ class Session:
     """The common options.
 
     Attributes:
-        metadata_uri: empty if none is named.
+        metadata_uri: empty if not given.
     """
 
     metadata_uri: str = ""
     as_json: bool = False
 
     def cluster(self) -> Cluster:
-        """The cluster that is named; use it in a ``with`` block.
+        """Open the named cluster, for a ``with`` block.
 
         Raises:
-            InvalidRequestError: none is named, or there is none.
+            InvalidRequestError: no cluster is named, or none exists there.
         """
         return Cluster(self._named_uri())
 
     def survey(self) -> Survey:
-        """The cluster that is named, to be shown; raises what ``cluster`` raises."""
+        """Open the named cluster for showing; raise the errors of ``cluster``."""
         return Survey(self._named_uri())
 
     def _named_uri(self) -> str:
@@ -64,34 +64,34 @@ class Session:
 
 
 def session_of(context: typer.Context) -> Session:
-    """The session that the top of the command line made."""
+    """Return the session made at the top of the command line."""
     found = context.find_object(Session)
     return found or Session()
 
 
 def note_unreadable(cluster: Cluster) -> int:
-    """Name the records that a listing left out; the exit status is 1 if there are any."""
+    """Print the records a listing left out; return 1 if any, else 0."""
     for key, reason in list(cluster.unreadable.items())[:_NAMED_MAX]:
         note(f"bkspark: metadata record {key} cannot be read: {reason}")
     return 1 if cluster.unreadable else 0
 
 
 def require_consent(question: str, *, yes: bool) -> None:
-    """Return if the user wants it: said so by ``--yes``, or says so now.
+    """Return if the user consents, by ``--yes`` or when asked.
 
     Raises:
-        InvalidRequestError: there is no terminal, so nobody can be asked.
-        typer.Exit: they said no.
+        InvalidRequestError: no terminal to ask on.
+        typer.Exit: the user refused.
     """
     if not has_consent(question, yes=yes):
         raise typer.Exit(1)
 
 
 def has_consent(question: str, *, yes: bool) -> bool:
-    """Whether the user wants it.
+    """Return whether the user consents.
 
     Raises:
-        InvalidRequestError: nobody can be asked.
+        InvalidRequestError: no terminal to ask on.
     """
     if not (yes or (sys.stdin.isatty() and sys.stderr.isatty())):
         raise InvalidRequestError(f"cannot ask (no terminal): {question}", hint="give --yes")
@@ -99,5 +99,5 @@ def has_consent(question: str, *, yes: bool) -> bool:
 
 
 def password_of(file: str, env: str) -> Password:
-    """The password options of a reading command."""
+    """Return the password options of a reading command."""
     return Password(file=file, env=env)

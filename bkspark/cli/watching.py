@@ -1,11 +1,12 @@
-"""Doing a verb again and again: a line a round, until somebody ends it.
+"""Repeat a verb, with one line a round, until an operator stops it.
 
-Rule 1. What goes wrong in a round is told once and ends nothing: the next round looks anew. Only a
-call that has to be changed ends it, and only in the first round: later it is the cluster that is
-another one, such as a metadata store that is not mounted.
+Rule 1. A failed round is reported once and the rounds go on: the next round looks again. Only a
+wrong call ends the watch, and only in the first round: in a later round the cluster has changed,
+for example an unmounted metadata store.
 
-Rule 2. SIGTERM and SIGINT end it wherever it is, as every verb may be killed anywhere. It ends with
-the status of the last round that was over, which is 1 if that went wrong or there was none.
+Rule 2. SIGTERM and SIGINT end the watch at any point, as every verb may be killed anywhere. Its
+exit status is the status of the last finished round: 1 if the round failed or no round has
+finished.
 """
 
 import signal
@@ -24,11 +25,11 @@ from bkspark.errors import USERS_MISTAKES, BookKeeperError, InvalidRequestError
 WATCH = "--watch"
 SECONDS = 600.0
 RETRY_SECONDS = 30.0
-"""After a round that failed the next one comes so soon."""
+"""Time between the beginnings of a failed round and the next round."""
 
 
 def spelled_out(words: Sequence[str]) -> list[str]:
-    """``--watch`` with the seconds that it stands for, if no time follows it."""
+    """Insert the default seconds after ``--watch`` if no time follows."""
     found = list(words)
     if WATCH not in found:
         return found
@@ -46,15 +47,15 @@ def watch(
     as_json: bool,
     dry_run: bool = False,
 ) -> int:
-    """Let ``once`` begin once in so many seconds; the exit status when somebody has ended it.
+    """Run ``once`` every ``seconds``; return the exit status when stopped.
 
     Args:
-        tell: told a line about what goes wrong.
-        as_json: whether a round is shown as JSON, in one line.
-        dry_run: whether nothing would be done, which is refused.
+        tell: receives a line about each new failure.
+        as_json: whether a round is shown as one line of JSON.
+        dry_run: whether the verb would only plan, which is refused.
 
     Raises:
-        InvalidRequestError: the seconds are none, or the first round says that of the call.
+        InvalidRequestError: the seconds are invalid, or the first round finds the call wrong.
     """
     if dry_run:
         raise InvalidRequestError(
@@ -74,7 +75,7 @@ def watch(
 
 
 class _Watch:
-    """Rounds, and how the last of them ended."""
+    """Runs rounds, and keeps the status of the last round."""
 
     def __init__(
         self, once: Callable[[], Report], tell: Callable[[str], None], *, as_json: bool
@@ -87,10 +88,10 @@ class _Watch:
         self._problem = ""
 
     def round(self) -> bool:
-        """Do it once; whether it came to its end.
+        """Run a round; return whether the round finished.
 
         Raises:
-            BookKeeperError: the first call has to be changed.
+            BookKeeperError: the call is wrong, in the first round.
         """
         try:
             report = self._once()
@@ -111,7 +112,7 @@ class _Watch:
 
 
 def _line(report: Report) -> str:
-    """When, what was done, and the first of what is left."""
+    """Return the time, the work done, and the first remaining problem."""
     said = [outcome(report)] if report.done else []
     said += [f"{left.subject}: {left.reason}" for left in report.left[:1]]
     return visible(f"{timestamp(environment.now_ms()):%Y-%m-%d %H:%M:%S}Z {'; '.join(said)}")
@@ -119,7 +120,7 @@ def _line(report: Report) -> str:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM does what SIGINT does, in the thread that gets signals."""
+    """Make SIGTERM act like SIGINT, if run in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
