@@ -42,13 +42,13 @@ class BookKeeper(BoundToProcess):
 
     - ``ensemble_size``: how many bookies a ledger uses.
     - ``write_quorum_size``: how many of them store each entry.
-    - ``ack_quorum_size``: how many must have stored an entry before it is acknowledged.
+    - ``ack_quorum_size``: how many must have stored an entry before its acknowledgement.
     - ``digest_type``: ``CRC32C``, or ``MAC``, which needs a ``password``.
     - ``schema``: the columns of the rows, as an Arrow schema or as Spark text
       (``id long, name string``). None is bytes.
     - ``guarantees_write_quorum``: a ledger is closed only when each entry is on
-      ``write_quorum_size`` bookies. If too few bookies are left, it stays open.
-      Acknowledgements do not wait for that.
+      ``write_quorum_size`` bookies. If too few bookies are left, the ledger stays open.
+      Acknowledgements do not wait for these copies.
     - ``strict``: refuse to make a ledger on fewer bookies than ``ensemble_size``. Otherwise
       ``ack_quorum_size`` bookies are enough. A guaranteed write quorum is always strict.
 
@@ -85,7 +85,7 @@ class BookKeeper(BoundToProcess):
             self.close()
 
     def close(self) -> None:
-        """Release the connection. Do not use handles that were made from it after that."""
+        """Release the connection. Handles made from the connection must not be used afterwards."""
         self.require_own_process()
         self._is_closed = True
         self._connected.store.close()
@@ -230,7 +230,7 @@ class BookKeeper(BoundToProcess):
         )
 
     def declare_bookie_lost(self, bookie_id: str, *, incarnation: str = "") -> None:
-        """Declare that a bookie will never come back. This cannot be taken back.
+        """Declare that a bookie will never come back. The declaration is final.
 
         Args:
             incarnation: which incarnation of the bookie is lost; empty for the registered one.
@@ -287,7 +287,7 @@ class BookKeeper(BoundToProcess):
         return LogHandle(self._cluster, name, secret)
 
     def open_log(self, name: str, *, password: str | None = None) -> LogHandle:
-        """Open a log. This fences no writer.
+        """Open a log, without fencing its writer.
 
         Raises:
             NoSuchLedgerError: there is no such log.

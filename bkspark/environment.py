@@ -99,7 +99,7 @@ def now_ms() -> int:
 
 
 def sleep(seconds: float) -> None:
-    """Sleep, so that other tasks run meanwhile."""
+    """Sleep while other tasks run."""
     _here.environment.sleep(seconds)
 
 
@@ -124,12 +124,12 @@ def inbox() -> Inbox[Any]:
 
 
 def lock() -> AbstractContextManager[object]:
-    """A reentrant lock that one task at a time holds, also during slow work."""
+    """A reentrant lock between tasks, which may be held during slow work."""
     return _here.environment.lock()
 
 
 def courtesy() -> Courtesy:
-    """Return an advisory lock under which computing tasks run one after the other.
+    """Return an advisory lock that makes computing tasks run in sequence.
 
     Sequential tasks finish sooner: an interpreter runs one thread at a time, and each switch
     between threads costs more than most calls. A task waits only ``COURTESY_SECONDS`` for a turn,
@@ -139,7 +139,7 @@ def courtesy() -> Courtesy:
 
 
 def opened(place: str, storage: T) -> T:
-    """The storage that clients get for ``storage``: itself, or the environment's wrapper.
+    """Return ``storage``, or the environment's wrapper of ``storage``.
 
     Args:
         place: a bookie's id, or ``METADATA``.
@@ -352,7 +352,7 @@ class _Work:
 
 
 class _Server(threading.Thread):
-    """Runs one task after the other, and ends when none came for a while."""
+    """Runs tasks in sequence, and ends when none came for a while."""
 
     def __init__(self, rest: Callable[..., bool]) -> None:
         super().__init__(daemon=True)

@@ -1,22 +1,22 @@
-"""Every error that bkspark raises on purpose. The class says what the caller does next.
+"""Every error raised on purpose by bkspark. The class tells the caller's next action.
 
-    BookKeeperError                      the base of all of them
+    BookKeeperError                      the common base
     ├── InvalidRequestError (ValueError)   fix the call: quorum sizes, option, name, URI, schema
     ├── NoSuchLedgerError (LookupError)    there is no such ledger or log
     ├── NoSuchEntryError (LookupError)     there is no such entry, or not yet
-    ├── LedgerExistsError                  choose another id or name
+    ├── LedgerExistsError                  choose a new id or name
     ├── LedgerClosedError                  open a new writer or ledger
     ├── NotEnoughBookiesError              add bookies or wait; nothing was acknowledged
-    ├── BookieUnavailableError             what this bookie has is UNKNOWN, never "absent"
-    ├── MetadataVersionError               another client changed the record; read it again
+    ├── BookieUnavailableError             the bookie's data is UNKNOWN, never "absent"
+    ├── MetadataVersionError               another client changed the record; read again
     ├── UnauthorizedError                  give the right ledger password
-    ├── NothingSentError                   it did not happen: this process could not ask
-    ├── OutcomeUnknownError                it may or may not have happened; recover, then decide
+    ├── NothingSentError                   nothing was changed: the process could not ask
+    ├── OutcomeUnknownError                the outcome is unknown; recover, then decide
     │   └── LedgerFencedError                another client took over
     │       └── InvalidTermError             another client took over, and its term is known
     └── CorruptDataError                   a digest or format is wrong; names the file
 
-The message says what happened, and to which ids. ``hint`` says what to do next. Both survive
+The message names the event and the ids. ``hint`` tells the next action. Both survive
 pickling, because Spark carries errors from executors to the driver.
 """
 
@@ -24,11 +24,11 @@ from typing import Self
 
 
 class BookKeeperError(Exception):
-    """Base of all errors that bkspark raises on purpose.
+    """Base of all errors raised on purpose by bkspark.
 
     Args:
-        message: one line that says what happened, and to what.
-        hint: what the caller can do next; may be empty.
+        message: one line with the event and its object.
+        hint: the caller's next action; may be empty.
     """
 
     def __init__(self, message: str, *, hint: str = "") -> None:
@@ -36,7 +36,7 @@ class BookKeeperError(Exception):
         self.hint = hint
 
     def reworded(self, message: str, *, hint: str) -> Self:
-        """The same error with another message and hint. All other attributes stay."""
+        """The same error with a new message and hint. All other attributes stay."""
         told = type(self)(message)
         vars(told).update(vars(self), hint=hint)
         return told
@@ -55,7 +55,7 @@ class NoSuchLedgerError(BookKeeperError, LookupError):
 
 
 class NoSuchEntryError(BookKeeperError, LookupError):
-    """The entry is after the last readable one, or was truncated."""
+    """The entry is after the last readable entry, or was truncated."""
 
 
 class LedgerExistsError(BookKeeperError):
@@ -63,7 +63,7 @@ class LedgerExistsError(BookKeeperError):
 
 
 class LedgerClosedError(BookKeeperError):
-    """The writer, ledger or log takes no more entries. Open a new one."""
+    """The writer, ledger or log takes no more entries. Open a new writer or ledger."""
 
 
 class NotEnoughBookiesError(BookKeeperError):
@@ -71,11 +71,11 @@ class NotEnoughBookiesError(BookKeeperError):
 
 
 class BookieUnavailableError(BookKeeperError):
-    """A bookie cannot be reached, is another bookie, or gave no sure answer."""
+    """A bookie cannot be reached, is a different bookie, or gave no certain answer."""
 
 
 class MetadataVersionError(BookKeeperError):
-    """Another client changed the record first. Read it again."""
+    """Another client changed the record first. Read the record again."""
 
 
 class UnauthorizedError(BookKeeperError):
@@ -89,7 +89,7 @@ class NothingSentError(BookKeeperError):
     """
 
     def in_doubt(self, what: str) -> "OutcomeUnknownError":
-        """The error of ``what``, which had sent a request before the storage could not be asked."""
+        """The error of ``what`` if an earlier request of the same call was sent."""
         reason = str(self.args[0]).removesuffix("; nothing was sent")
         told = OutcomeUnknownError(f"{what}: {reason}", hint=self.hint)
         told.__cause__ = self
@@ -103,12 +103,12 @@ class OutcomeUnknownError(BookKeeperError):
 class LedgerFencedError(OutcomeUnknownError):
     """Another client took over the ledger.
 
-    A recovery decides which entries without an acknowledgement are in the ledger.
+    A recovery decides which unacknowledged entries are in the ledger.
     """
 
     @staticmethod
     def by(message: str, *, hint: str, term: int, newer_term: int) -> "LedgerFencedError":
-        """An ``InvalidTermError`` if ``newer_term`` is later than that of the writer, from 1 on."""
+        """An ``InvalidTermError`` if ``newer_term`` is later than ``term``, the writer's, from 1 on."""
         if 1 <= term < newer_term:
             return InvalidTermError(message, hint=hint, term=term, newer_term=newer_term)
         return LedgerFencedError(message, hint=hint)
@@ -130,7 +130,7 @@ class InvalidTermError(LedgerFencedError):
 
 
 class CorruptDataError(BookKeeperError):
-    """Stored bytes fail their digest or format check; they were not used."""
+    """Stored bytes fail their digest or format check, and were not used."""
 
 
 USERS_MISTAKES = (InvalidRequestError, NoSuchLedgerError, NoSuchEntryError, UnauthorizedError)

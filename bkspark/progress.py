@@ -1,4 +1,4 @@
-"""Signs that a call to storage gets on, and time limits that begin anew with each sign.
+"""Signs of progress of storage calls, and time limits that restart with each sign.
 
 A call that is slow and a call that hangs look alike to the task that waits for them. So the code
 that moves bytes reports each piece (``made``). A waiting task gives up a call only if no piece was
@@ -48,14 +48,14 @@ def current() -> Progress | None:
 
 
 def made() -> None:
-    """Report that storage has moved a piece for the call that the caller is a part of."""
+    """Report that storage has moved a piece for the caller's call."""
     progress = _current.get()
     if progress is not None:
         progress.count += 1
 
 
 def reporter() -> Callable[[], None]:
-    """Return a function that reports a piece for the caller's call from another thread."""
+    """Return a function for other threads that reports a piece for the caller's call."""
     progress = _current.get()
 
     def report() -> None:
@@ -66,7 +66,7 @@ def reporter() -> Callable[[], None]:
 
 
 def work_on(device: int) -> None:
-    """Report on which block device the call works."""
+    """Report the block device of the caller's call."""
     progress = _current.get()
     if progress is not None:
         progress.device = device
@@ -89,7 +89,7 @@ def overslept(until: float) -> bool:
 
 
 class Countdown:
-    """A time limit that begins anew if the process was stopped.
+    """A time limit that restarts if the process was stopped.
 
     Its user waits in steps of at most ``step()`` seconds.
     """

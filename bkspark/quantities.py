@@ -1,4 +1,4 @@
-"""Sizes and times as users write them: ``64MB``, ``1h30m``. The one parser for all of them.
+"""Parses sizes and times as users write them: ``64MB``, ``1h30m``.
 
 Units of bytes are Spark's: a kB is 1024 bytes, an MB 1024 kB. Times without a unit are in seconds.
 """
