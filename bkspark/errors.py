@@ -108,7 +108,7 @@ class LedgerFencedError(OutcomeUnknownError):
 
     @staticmethod
     def by(message: str, *, hint: str, term: int, newer_term: int) -> "LedgerFencedError":
-        """An ``InvalidTermError`` if ``newer_term`` is later than ``term``, the writer's, from 1 on."""
+        """An ``InvalidTermError`` if ``newer_term`` is later than ``term`` (known, >= 1)."""
         if 1 <= term < newer_term:
             return InvalidTermError(message, hint=hint, term=term, newer_term=newer_term)
         return LedgerFencedError(message, hint=hint)
