@@ -78,7 +78,7 @@ class EntryFile(Protocol):
 
 
 class Journal(Protocol):
-    """The only file to which one writer of one term appends on one bookie."""
+    """The journal of a writer on a bookie; each writer and term has a separate journal."""
 
     @property
     def name(self) -> str: ...
@@ -100,7 +100,7 @@ class Journal(Protocol):
 
 
 class ReadableRoot(Protocol):
-    """The part of a ``BookieRoot`` that readers need."""
+    """The part of a ``BookieRoot`` for readers."""
 
     def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes | None:
         """``length`` bytes from ``begin`` on, fewer at the end; None if the name is absent."""
@@ -164,7 +164,7 @@ class BookieRoot(ReadableRoot, Protocol):
         ...
 
     def delete(self, name: str) -> bool:
-        """Remove ``name`` durably. Returns whether it was there."""
+        """Remove ``name`` durably. Returns whether ``name`` existed."""
         ...
 
     def forget_journal(self, name: str) -> bool:
@@ -245,7 +245,7 @@ class Bookie(Protocol):
 
 
 class BookieStorage(Protocol):
-    """Storage that is not yet a bookie, or may be in other use; for ``init`` and ``doctor``."""
+    """Storage before its use as a bookie, or in other use; for ``init`` and ``doctor``."""
 
     def read_cookie(self) -> bytes | None:
         """The cookie's bytes; None if there is certainly no cookie."""
@@ -272,7 +272,7 @@ class BookieStorage(Protocol):
         ...
 
     def failure_domain(self) -> str:
-        """The unit of failure that holds the storage: its disk, mount or bucket."""
+        """The storage's unit of failure: its disk, mount or bucket."""
         ...
 
 

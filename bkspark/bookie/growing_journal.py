@@ -8,7 +8,7 @@ from bkspark.errors import BookieUnavailableError
 
 
 class GrowingJournal(ABC):
-    """A journal that appends records in order, until a record may not be durable."""
+    """A journal for records in order, closed as soon as a record may not be durable."""
 
     def __init__(self, who: str, name: str) -> None:
         self._who = who

@@ -117,7 +117,7 @@ def _opened_root(address: BookieAddress) -> Iterator["MemoryRoot"]:
 
 
 class MemoryRoot:
-    """A disk whose cookie was the expected one at opening."""
+    """An opened disk with the expected cookie."""
 
     def __init__(self, address: BookieAddress) -> None:
         self._who = f"bookie {address.bookie_id}"
@@ -236,7 +236,7 @@ class MemoryRoot:
         return ""
 
     def close(self) -> None:
-        """Do nothing: memory holds no open resources."""
+        """Has no effect: memory holds no open resources."""
 
     def _find(self, name: str) -> MemoryFile | None:
         split_name(name)
@@ -257,7 +257,7 @@ class MemoryRoot:
 
 
 class MemoryEntryFile:
-    """Bytes that enter the disk when complete."""
+    """A file in memory, added to the disk when complete."""
 
     def __init__(self, who: str, name: str, disk: MemoryDisk) -> None:
         self._who = who
@@ -286,7 +286,7 @@ class MemoryEntryFile:
 
 
 class MemoryJournal(GrowingJournal):
-    """A file that grows at its end."""
+    """A journal in memory."""
 
     def __init__(self, who: str, name: str, disk: MemoryDisk, file: MemoryFile) -> None:
         super().__init__(who, name)

@@ -1,4 +1,4 @@
-"""Names a bookie once in a message about it.
+"""Names a bookie exactly once in a message.
 
 A bookie's messages mostly begin with its name. Code that adds the name to such a message uses these
 functions, so no line names the bookie twice.

@@ -10,10 +10,14 @@ No name of the contract has a part that begins with a dot, so a record is never 
 No key is a folder of other keys: servers that keep objects as files refuse such keys.
 
 A reader asks for one number after the other and stops at the first that is certainly absent. A
-listing is only a hint, of three kinds: a listed record existed, with the listed length, and can be
-fetched in parallel; an unlisted record is asked for; and a listed record after a missing one proves
-a loss: then no record of the journal is trusted. The writer makes a record only after the previous
-one certainly exists, and makes none after any doubt.
+listing is only a hint:
+
+* A listed record existed, with the listed length, and can be fetched in parallel.
+* An unlisted record is asked for.
+* A listed record after a missing record proves a loss: then no record of the journal is trusted.
+
+The writer makes a record only after the previous record certainly exists, and makes none after any
+doubt.
 """
 
 import re

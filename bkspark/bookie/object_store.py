@@ -39,7 +39,7 @@ from bkspark.storage.upload import Upload
 
 @dataclass(frozen=True, slots=True)
 class S3Bookie:
-    """The address of a prefix that is a bookie, ``s3://bucket/prefix``."""
+    """The address of a bookie in a bucket, ``s3://bucket/prefix``."""
 
     address: BookieAddress
 
@@ -56,7 +56,7 @@ def _opened_root(address: BookieAddress) -> Iterator["S3Root"]:
 
 
 class S3Root:
-    """A prefix whose cookie was the expected one at opening."""
+    """An opened prefix with the expected cookie."""
 
     def __init__(self, address: BookieAddress) -> None:
         self._who = f"bookie {address.bookie_id}"
@@ -152,7 +152,7 @@ class S3Root:
         return True
 
     def forget_journal(self, name: str) -> bool:
-        """Return False: a record on its way would later lie after a gap."""
+        """Return False: a late record would lie after a gap."""
         split_name(name)
         return False
 
@@ -170,7 +170,7 @@ class S3Root:
         return Usage()
 
     def usage(self, folder: str) -> Usage:
-        """Count a journal as one file for its head, and one for each record."""
+        """Counts a journal's head and each of the records as a file."""
         split_name(folder)
         with UnavailableOnOSError(self._who, "list", folder):
             listed = self._objects.entries(folder)
@@ -203,7 +203,7 @@ class S3Root:
         return ""
 
     def close(self) -> None:
-        """Do nothing: the connection belongs to the process."""
+        """Has no effect: the connection belongs to the process."""
 
     def _shown(self, folder: str, name: str, listed: Collection[str]) -> str:
         """The contract's name for the listed ``name``: a journal's head stands for its records.
@@ -232,7 +232,7 @@ class S3Root:
 
 
 class S3EntryFile:
-    """An object that appears when complete: by one request, or by completing its parts."""
+    """An object, visible when complete: after a single put, or after the completion of parts."""
 
     def __init__(self, who: str, name: str, upload: Upload) -> None:
         self._who = who

@@ -35,7 +35,7 @@ FREE_BYTES_MIN = 2**20
 
 @dataclass(frozen=True, slots=True)
 class PosixBookie:
-    """The address of a directory that is a bookie, ``file:///absolute/path``."""
+    """The address of a bookie in a directory, ``file:///absolute/path``."""
 
     address: BookieAddress
 
@@ -59,7 +59,7 @@ def _opened_root(address: BookieAddress) -> Iterator["PosixRoot"]:
 
 
 class PosixRoot:
-    """A directory whose cookie was the expected one at opening."""
+    """An opened directory with the expected cookie."""
 
     def __init__(self, address: BookieAddress) -> None:
         path = path_of(address.url)

@@ -101,7 +101,7 @@ class PosixEntryFile:
 
 
 class PosixJournal(GrowingJournal):
-    """A file that grows at its end; one record, one fdatasync."""
+    """A journal in a file; each record costs an fdatasync."""
 
     def __init__(self, who: str, name: str, descriptor: int) -> None:
         super().__init__(who, name)
@@ -182,7 +182,7 @@ def _cut(views: Sequence[memoryview]) -> Iterator[list[memoryview]]:
 
 
 def own_journal(journal: Journal) -> PosixJournal:
-    """Return ``journal`` if a POSIX bookie made it; refuse other journals."""
+    """Return a POSIX bookie's ``journal``; refuse other journals."""
     if not isinstance(journal, PosixJournal):
         raise InvalidRequestError(f"journal {journal.name} is not one of a POSIX bookie")
     return journal

@@ -1,4 +1,4 @@
-"""A directory before it becomes a bookie, which must be empty and private.
+"""A future bookie's directory, which must be empty and private.
 
 ``cluster.admission`` checks first whether the file system is suitable.
 """

@@ -1,4 +1,4 @@
-"""Maps a URL to its kind of storage, of this package or of another.
+"""Maps a URL to a kind of storage, built in or from another package.
 
 A kind is loaded at first use: the client of an object store is large, and each process that Spark
 starts would load it.

@@ -1,9 +1,9 @@
 """Compare-and-set out of znode versions, in transactions.
 
-The rule: **one transaction per change, and it checks all its preconditions.** The transaction finds
-the store's marker, or changes nothing; it makes a record only if no tombstone exists for the key;
-it replaces a record only at the version last seen. So a store that was never formatted, or was
-removed, is never mistaken for a store without records, and a deleted record never comes back::
+The rule: **one transaction per change, and it checks all its preconditions.** The transaction
+checks that the store's marker exists. A create also checks that no tombstone exists for the key; a
+replacement also checks the version last seen. So a store that was never formatted, or was removed,
+is never mistaken for a store without records, and a deleted record never comes back::
 
     <root>/METADATA_STORE_1/<random>       the marker; the digit is this format
     <root>/records/<folder>/<name>         the value and nothing else

@@ -1,4 +1,4 @@
-"""A request body that reports progress as it is sent."""
+"""A request body with progress reports during the sending."""
 
 import io
 

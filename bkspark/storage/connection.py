@@ -1,4 +1,4 @@
-"""The one S3 connection of a process, and single requests over it.
+"""The S3 connection of a process, and single requests over the connection.
 
 The rule: **every answer but a certain one of the store is a doubt.** "Absent" is the store's code
 NoSuchKey and no other 404; "taken" is its 412. A missing bucket, a refusal, a 5xx answer, a lost
@@ -113,7 +113,7 @@ class S3Doubt(OSError):
 
 
 class SureAnswer(S3Doubt):
-    """A certain answer where the request expects it; a doubt for any other request."""
+    """A certain answer to requests for which it is defined; a doubt for all others."""
 
 
 class NoSuchObject(SureAnswer):
@@ -129,7 +129,7 @@ class RangeBehindEnd(SureAnswer):
 
 
 def call(method: str, **arguments: Any) -> dict[str, Any]:
-    """Make one request, for example ``put_object``, once.
+    """Make a request, for example ``put_object``, once.
 
     Waits for its turn if the store has asked this process for fewer requests.
     """
@@ -151,7 +151,7 @@ def call(method: str, **arguments: Any) -> dict[str, Any]:
 
 
 def get(**arguments: Any) -> tuple[dict[str, Any], bytes]:
-    """Make one ``get_object`` request; returns the answer and its whole body."""
+    """Make a ``get_object`` request; returns the answer and the whole body."""
     answer = call("get_object", **arguments)
     try:
         data = _synchronously(_read, answer["Body"], progress.reporter())

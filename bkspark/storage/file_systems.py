@@ -2,9 +2,9 @@
 
 The rule: **a file system is admitted if it is known to belong to one host, or if it passes
 ``litmus``.** A network file system may answer "absent" from a cache long after another host has
-created the file (R5, H2), which would hide a fence, and a trial on one host cannot detect such
-caches. So kinds with such caches are refused without a trial, except NFS mounted to look up each
-name anew.
+created the file (R5, H2). Such an answer would hide a fence, and a trial on one host cannot detect
+such caches. So kinds with such caches are refused without a trial, except NFS mounted to look up
+each name anew.
 """
 
 import os

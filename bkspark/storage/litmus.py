@@ -1,9 +1,12 @@
 """Tries a file system with two processes that use one folder at the same time.
 
-The trial covers the properties on which bookies and metadata stores rely: if two processes create a
-name, one wins; a file made, changed or removed by one process is visible in the other's next
-look-up, even after an earlier look-up; appended data of an open file is visible; a name shows the
-file that was opened by it.
+The trial checks what bookies and metadata stores rely on:
+
+* If two processes create a name, exactly one wins.
+* A file made, changed or removed by one process is visible in the other's next look-up, even after
+  an earlier look-up.
+* Appended data of an open file is visible.
+* A name shows the file that was opened under the name.
 
 Both processes run on one host, so caches of other hosts stay hidden: ``file_systems`` knows the
 kinds that this trial cannot judge. The main process touches no file, so hanging storage ends the
@@ -33,7 +36,7 @@ class LitmusError(Exception):
 
 
 class _Process:
-    """One of the two processes of a trial."""
+    """A process of a trial."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
@@ -69,7 +72,7 @@ class _Process:
 def failure(folder: str) -> str:
     """The defect of the file system of ``folder``, in one line; empty if there is none.
 
-    The trial makes a folder with a temporary file's name in ``folder`` and removes it.
+    During the trial ``folder`` holds a folder with a temporary file's name.
     """
     place = f"{folder}/{TEMP_PREFIX}{environment.token()}"
     try:
@@ -150,7 +153,7 @@ def _require(is_right: bool, otherwise: str) -> None:
 
 @contextmanager
 def _started(place: str) -> Iterator[_Process]:
-    """A process that ends with the block; a process that hangs in storage is left behind."""
+    """Run a process for the block; if storage hangs, the process is left behind."""
     process = subprocess.Popen(
         [sys.executable, "-I", RIVAL, place],
         stdin=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""Write-once objects under one place of an object store.
+"""Write-once objects under a place of an object store.
 
 The rule: **an object is created if absent, by one request, and is recognised by its token.** Every
 create stores 128 random bits in the object's user metadata. A create answered "taken", or not
@@ -49,7 +49,7 @@ EMPTY = make_sentinel("empty")
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """An object made by this process."""
+    """The identity of an object just created."""
 
     token: str
     etag: str
@@ -102,7 +102,7 @@ class Objects:
         return self._create(name, sentinel, once=once)
 
     def own(self, name: str, token: str, doubt: S3Doubt | None = None) -> Created | None:
-        """The object ``name`` if it carries ``token``; None if it carries another token.
+        """The object ``name`` if created with ``token``; None for any other token.
 
         Raises:
             S3Doubt: the object is absent, or the store does not tell; ``doubt`` if given.
@@ -176,7 +176,7 @@ class Objects:
             repeated(lambda: call("delete_object", **self.address(name)))
 
     def address(self, name: str) -> dict[str, str]:
-        """The arguments that name the object in a request."""
+        """The request arguments for the object ``name``."""
         return {"Bucket": self.place.bucket, "Key": self.place.key(name)}
 
     def _create(self, name: str, body: bytes, *, once: bool) -> Created | None:

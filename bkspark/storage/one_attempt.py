@@ -16,7 +16,7 @@ _SWITCH = "_retry_connection"
 
 
 class OneAttemptSession(AIOHTTPSession):  # type: ignore[misc]
-    """Sessions that report a broken connection without repeating the request."""
+    """Sessions without repeated requests: a broken connection is reported."""
 
     async def _get_session(self, proxy_url: str | None) -> Any:
         session = await super()._get_session(proxy_url)

@@ -1,4 +1,4 @@
-"""Kinds of storage that other packages add, by entry point.
+"""Kinds of storage from other packages, found by entry point.
 
 A package names its kind in an entry point of the group ``bkspark.bookies`` or
 ``bkspark.metadata_stores``. The name of the entry point is the scheme of the kind's URLs. Schemes
@@ -18,12 +18,12 @@ T = TypeVar("T")
 
 
 def schemes(group: str) -> list[str]:
-    """The schemes that installed packages add."""
+    """The schemes added by installed packages."""
     return sorted({entry.name for entry in entry_points(group=group)})
 
 
 def kind_of(group: str, scheme: str, wanted: type[T]) -> T | None:
-    """The kind of ``scheme``; None if no installed package adds it.
+    """The kind of ``scheme``; None if no installed package has the scheme.
 
     Raises:
         InvalidRequestError: the kind cannot be loaded, is no ``wanted``, or two packages add the

@@ -159,7 +159,7 @@ def put_new(folder: int, name: str, data: Buffer, access: Access = PRIVATE) -> b
 
 
 def new_temp(folder: int, access: Access = PRIVATE, flags: int = 0) -> tuple[str, int]:
-    """Make a temporary file, which no look-up finds; its name and a descriptor for writing."""
+    """Make a temporary file, hidden from look-ups; return the name and a descriptor."""
     temp = f"{TEMP_PREFIX}{environment.token()}"
     descriptor = os.open(temp, NEW_FLAGS | flags, FILE_MODE, dir_fd=folder)
     try:
@@ -172,7 +172,7 @@ def new_temp(folder: int, access: Access = PRIVATE, flags: int = 0) -> tuple[str
 
 
 def new_growing(folder: int, name: str, access: Access = PRIVATE) -> int:
-    """Make a file under its own, new ``name``; a descriptor for appending.
+    """Make a new file ``name``; return a descriptor for appending.
 
     A group's file gets its name after its mode: without the mode other members could not read it.
     """
@@ -267,7 +267,7 @@ def sync_found(folder: int, name: str) -> None:
 
 
 def write_all(descriptor: int, data: Buffer) -> None:
-    """Write all of ``data``, however many calls it takes.
+    """Write all of ``data``, in as many calls as needed.
 
     Raises:
         OSError: ``ENOSPC`` also for a call that wrote no byte without giving a reason.

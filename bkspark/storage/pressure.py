@@ -52,7 +52,7 @@ def rest(seconds: float) -> None:
 
 
 class Pressure:
-    """The pressure on one bucket. Any number of tasks may use it."""
+    """The pressure on a bucket. Any number of tasks may share the object."""
 
     def __init__(self) -> None:
         self.interval = 0.0
@@ -88,7 +88,7 @@ class Pressure:
 
 
 class Pressures:
-    """The one memory of a process: ``environment.the_one(Pressures)``."""
+    """The pressures of a process: ``environment.the_one(Pressures)``."""
 
     def __init__(self) -> None:
         self._of: dict[str, Pressure] = {}

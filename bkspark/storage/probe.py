@@ -1,4 +1,4 @@
-"""Tries a store before any data is stored in it.
+"""Tries a store before the first use.
 
 The rule: **a store that ignores a condition is refused.** Some stores with S3's protocol accept
 ``If-None-Match: *`` and overwrite all the same; two writers would then both believe to have won.
@@ -11,7 +11,7 @@ from bkspark.storage.upload import Upload
 
 
 def require_conditional_creates(objects: Objects) -> None:
-    """Create an object twice, by both kinds of request, and remove it again.
+    """Create an object twice, by both kinds of request, and remove the object.
 
     Raises:
         InvalidRequestError: a second create was not refused, or the first was not visible at once.

@@ -17,7 +17,7 @@ _is_ours: ContextVar[bool] = ContextVar("is_ours", default=False)
 
 
 def watch() -> None:
-    """Add the filter to the loggers of the clients that exist by now."""
+    """Add the filter to all present loggers of the clients."""
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] in _CLIENTS:
             logging.getLogger(name).addFilter(_may_be_logged)

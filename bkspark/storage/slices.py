@@ -1,4 +1,4 @@
-"""Writes large files back in slices, so that a slow disk shows progress.
+"""Writes large files back in slices, because then a slow disk shows progress.
 
 An fsync of much data shows no progress until its end. So the dirty pages of a file are written back
 slice by slice before the fsync. The fsync itself stays: it makes the file durable, and finds little
