@@ -20,20 +20,21 @@ def audit(
     tell: Callable[[str], None] | None = None,
     progress: Callable[[int, int], None] = ...,
 ) -> Report:
-    """Missing copies, and ledgers that wait for recovery.
+    """Find missing copies, and ledgers waiting for recovery.
 
-    Says which, on which bookies, and why. Reads records and looks at files, and no rows. Exit
-    status 1 if something is not well.
+    The report names ledgers, bookies and reasons. An audit reads records and examines files, but
+    reads no rows. Exit status 1 if problems are found.
+
+    ``bkspark.verbs`` describes the arguments shared by all commands.
 
     Args:
-        logs: Only this log. May be repeated.
-        ledgers: Only this ledger. May be repeated.
+        logs: Work on this log only; may be repeated.
+        ledgers: Work on this ledger only; may be repeated.
         dry_run: Print the plan; change nothing.
-        The rest is that of all commands: ``bkspark.verbs``.
 
     Raises:
-        NoSuchLedgerError: there is no such log or ledger.
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        NoSuchLedgerError: no such log or ledger.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
 
 def collect(
@@ -46,22 +47,24 @@ def collect(
     progress: Callable[[int, int], None] = ...,
     no_lease: bool = False,
 ) -> Report:
-    """Free the space of what was deleted, and of what nobody wants.
+    """Free the space of deleted and unneeded data.
 
-    Of deleted ledgers and logs, of what retention, truncation and overwriting let go of, of
-    writes that were aborted or killed, and of closed ledgers where they have no place any more, or
-    no record names a file. Can be killed at any point and run again, beside anything
-    else. A bookie that is away is owed it until it is back. Exit status 1 if something is left.
+    Frees deleted ledgers and logs; ledgers dropped by retention, truncation and overwriting;
+    aborted and killed writes; and, of closed ledgers, copies on former members and files no record
+    names. The command may be killed, repeated, and run beside any other work. Files on an absent
+    bookie are freed once the bookie is back. Exit status 1 if files remain.
+
+    ``bkspark.verbs`` describes the arguments shared by all commands.
 
     Args:
-        abandoned_after: Time before an unfinished write counts as abandoned; a longer write
-            fails at commit.
+        abandoned_after: Count an unfinished write as abandoned after this many seconds; on a
+            shell also 7d. A longer write fails at commit.
         dry_run: Print the plan; change nothing.
-        no_lease: Run also beside another run of this command.
-        The rest is that of all commands: ``bkspark.verbs``.
+        no_lease: Run even beside another run of this command.
 
     Raises:
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer; run it again.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer; repeat the
+            command.
     """
 
 def compact(
@@ -78,27 +81,31 @@ def compact(
     tell: Callable[[str], None] | None = None,
     progress: Callable[[int, int], None] = ...,
 ) -> Report:
-    """Make large ledgers of a log's small ones.
+    """Merge a log's small ledgers into large ledgers.
 
-    Offsets, and what is at each, stay as they are; _ledger_id and _entry_id name the new ledgers.
-    Nobody who reads or writes is disturbed, and it can be killed at any point and run again.
-    `bkspark collect` frees the old ledgers once readers had a day. Exit status 1 if something is
-    left; it says what and why.
+    Offsets and their rows stay; _ledger_id and _entry_id name the new ledgers. Reads and writes
+    continue undisturbed. The command may be killed and repeated. `bkspark collect` frees the old
+    ledgers a day later, to let reads finish. Exit status 1 if a run of ledgers remains unmerged;
+    the report gives the reason.
+
+    ``bkspark.verbs`` describes the arguments shared by all commands.
 
     Args:
-        log: The log's name.
-        target_bytes: A large ledger, for example 512MB. Those of up to half of it are small.
-        max_bytes_per_second: No more than that of each bookie, for example 50MB.
+        log: Name of the log.
+        target_bytes: Make ledgers of this many bytes, for example 512MB; merge those of up to
+            half.
+        max_bytes_per_second: Read from and write to each bookie at most this many bytes per
+            second, for example 50MB; default: unlimited.
         dry_run: Print the plan; change nothing.
-        password_file: Holds the password.
-        password_env: Environment variable that holds the password.
-        The rest is that of all commands: ``bkspark.verbs``.
+        password_file: Read the password from this file.
+        password_env: Read the password from this environment variable.
 
     Raises:
         InvalidRequestError: a number is out of range.
-        NoSuchLedgerError: there is no such log.
-        UnauthorizedError: the log takes a password, which is missing or wrong.
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer; run it again.
+        NoSuchLedgerError: no such log.
+        UnauthorizedError: the log's password is missing or wrong.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer; repeat the
+            command.
     """
 
 def decommission(
@@ -117,23 +124,25 @@ def decommission(
 ) -> Report:
     """Empty bookies, and remove them from the cluster.
 
-    Nothing new is placed on them, what they have of closed ledgers goes to others, and those that
-    no ledger names any more are removed, for ever. What stands in the way is named, and the same
-    command goes on later; `bkspark bookie readonly ID --off` takes it back before the end. Exit
-    status 1 if something is left.
+    Nothing new is placed on the bookies, and their copies of closed ledgers move to other bookies.
+    A bookie no ledger names any more is removed, for ever. The report names obstacles, and a
+    repeated command continues; `bkspark bookie readonly ID --off` cancels before the removal. Exit
+    status 1 if obstacles remain.
+
+    ``bkspark.verbs`` describes the arguments shared by all commands.
 
     Args:
-        bookies: Which bookies.
-        force: Though ledgers stand in the way, where others have them.
-        max_bytes_per_second: No more than that of each bookie, for example 50MB.
+        bookies: Empty and remove these bookies.
+        force: Remove a bookie even if ledgers name it, if others have all copies.
+        max_bytes_per_second: Read from and write to each bookie at most this many bytes per
+            second, for example 50MB; default: unlimited.
         dry_run: Print the plan; change nothing.
-        password_file: Holds the password.
-        password_env: Environment variable that holds the password.
-        The rest is that of all commands: ``bkspark.verbs``.
+        password_file: Read the password from this file.
+        password_env: Read the password from this environment variable.
 
     Raises:
-        InvalidRequestError: no bookie is named, or one that there never was.
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        InvalidRequestError: no bookie is named, or a named bookie never existed.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
 
 def rebalance(
@@ -150,24 +159,26 @@ def rebalance(
     progress: Callable[[int, int], None] = ...,
     no_lease: bool = False,
 ) -> Report:
-    """Even out how much is on each bookie, after some were added.
+    """Even out the data on the bookies, for example after adding bookies.
 
-    Copies of closed ledgers move, the fullest bookie's first, until none is farther from the mean
-    than the threshold, or nothing helps. Reckoned are bytes of ledgers as bookies report them, by
-    the size of the disk where all are known. Exit status 1 if something is left.
+    Copies of closed ledgers move, from the fullest bookie first, until no bookie is farther from
+    the mean than the threshold, or no move helps. The measure is bytes of ledgers as reported by
+    bookies, relative to disk size if all disk sizes are known. Exit status 1 if problems remain.
+
+    ``bkspark.verbs`` describes the arguments shared by all commands.
 
     Args:
-        threshold: So far a bookie may be from the mean.
-        max_bytes_per_second: No more than that of each bookie, for example 50MB.
+        threshold: Allow bookies this distance from the mean, as a fraction of the mean.
+        max_bytes_per_second: Read from and write to each bookie at most this many bytes per
+            second, for example 50MB; default: unlimited.
         dry_run: Print the plan; change nothing.
-        password_file: Holds the password.
-        password_env: Environment variable that holds the password.
-        no_lease: Run also beside another run of this command.
-        The rest is that of all commands: ``bkspark.verbs``.
+        password_file: Read the password from this file.
+        password_env: Read the password from this environment variable.
+        no_lease: Run even beside another run of this command.
 
     Raises:
         InvalidRequestError: a number is out of range.
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
 
 def recover(
@@ -186,25 +197,27 @@ def recover(
 ) -> Report:
     """Close many ledgers in one run.
 
-    No acknowledged entry is lost. With --all those that wait for a recovery, and open ones that
-    were seen unchanged for --open-grace; what is seen is remembered from run to run. What cannot
-    be decided yet is left with the reason, and holds up no other. Exit status 1 if something is.
-    The ledger that an unbounded log goes on in is OPEN again then; --all leaves it alone if
-    nothing was written since it was the last time.
+    No acknowledged entry is lost. --all selects ledgers waiting for a recovery, and open ledgers
+    seen unchanged for --open-grace; sightings are stored from run to run. An undecidable ledger is
+    left, with the reason, and delays no other ledger. Exit status 1 if ledgers are left. The ledger
+    at the end of an unbounded log is OPEN again afterwards; --all leaves such a ledger alone if no
+    entry was written since the last recovery.
+
+    ``bkspark.verbs`` describes the arguments shared by all commands.
 
     Args:
-        ledgers: These, whoever writes to them.
-        open_grace: How long an open ledger must be seen unchanged, for example 1h.
+        ledgers: Recover these ledgers, even with a writer.
+        open_grace: Recover an open ledger after this many seconds without a change; on a shell
+            also 1h.
         dry_run: Print the plan; change nothing.
-        password_file: Holds the password.
-        password_env: Environment variable that holds the password.
-        no_lease: Run also beside another run of this command.
-        The rest is that of all commands: ``bkspark.verbs``.
+        password_file: Read the password from this file.
+        password_env: Read the password from this environment variable.
+        no_lease: Run even beside another run of this command.
 
     Raises:
         InvalidRequestError: a number is out of range.
-        NoSuchLedgerError: there is no such ledger.
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        NoSuchLedgerError: no such ledger.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
 
 def repair(
@@ -224,28 +237,33 @@ def repair(
     progress: Callable[[int, int], None] = ...,
     no_lease: bool = False,
 ) -> Report:
-    """Make missing copies of closed ledgers again, the worst first.
+    """Make missing copies of closed ledgers, worst first.
 
-    On the same bookie where it answers, else on another one, which takes its place. A repair of
-    all closes first what has lost its writer, as `recover --all` does. With --watch it goes on
-    until it is stopped, one line a round. Exit status 1 if something is left; it says what and why.
+    A copy is made on the same bookie if the bookie answers, otherwise on another bookie, as its
+    replacement. A repair of all ledgers first closes ledgers without a writer, as `recover --all`
+    does. With --watch the command repeats until stopped, with one line a round. Exit status 1 if
+    problems remain; the report gives the reasons.
+
+    ``bkspark.verbs`` describes the arguments shared by all commands.
 
     Args:
-        logs: Only this log. May be repeated.
-        ledgers: Only this ledger. May be repeated.
-        open_grace: How long an open ledger must be seen unchanged, for example 1h.
-        lost_after: Replace also bookies that are silent for so long.
-        max_bytes_per_second: No more than that of each bookie, for example 50MB.
+        logs: Work on this log only; may be repeated.
+        ledgers: Work on this ledger only; may be repeated.
+        open_grace: Recover an open ledger after this many seconds without a change; on a shell
+            also 1h.
+        lost_after: Also replace bookies silent for this many seconds; on a shell also 1h.
+            Default: never.
+        max_bytes_per_second: Read from and write to each bookie at most this many bytes per
+            second, for example 50MB; default: unlimited.
         dry_run: Print the plan; change nothing.
-        password_file: Holds the password.
-        password_env: Environment variable that holds the password.
-        no_lease: Run also beside another run of this command.
-        The rest is that of all commands: ``bkspark.verbs``.
+        password_file: Read the password from this file.
+        password_env: Read the password from this environment variable.
+        no_lease: Run even beside another run of this command.
 
     Raises:
-        NoSuchLedgerError: there is no such log or ledger.
-        CorruptDataError: a bookie's record cannot be read.
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        NoSuchLedgerError: no such log or ledger.
+        CorruptDataError: the record of a lost bookie cannot be read.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
 
 def retain(
@@ -258,25 +276,26 @@ def retain(
     ignore_cursors: bool = False,
     dry_run: bool = False,
 ) -> Report:
-    """Delete old ledgers of a log as its settings say.
+    """Delete old ledgers of a log by the log's settings.
 
-    Options change the settings first. It asks before a limit is set or an entry goes.
+    Options change the settings first. The command asks before setting a limit or deleting an entry.
+
+    ``bkspark.verbs`` describes the arguments shared by all commands.
 
     Args:
-        log: The log's name.
-        max_bytes: From now on keep at least as much, for example 10GB.
-        max_seconds: From now on keep ledgers so long after they were closed, for example 7d.
-            Two clocks count, that of the closing and that of the truncating process: leave room
-            for what they differ by.
-        forever: From now on keep all.
-        ignore_cursors: Also what a cursor has yet to read.
+        log: Name of the log.
+        max_bytes: From now on keep at least this many bytes, for example 10GB.
+        max_seconds: From now on keep ledgers this many seconds after their closing; on a shell
+            also 7d. The clocks of the closing and the truncating process count: allow for their
+            difference.
+        forever: From now on keep all entries.
+        ignore_cursors: Also delete entries a cursor has yet to read.
         dry_run: Print the plan; change nothing.
-        The rest is that of all commands: ``bkspark.verbs``.
 
     Raises:
         InvalidRequestError: a limit is no number, or contradicts another.
-        NoSuchLedgerError: there is no such log.
-        OutcomeUnknownError: the metadata store gave no sure answer; run it again.
+        NoSuchLedgerError: no such log.
+        OutcomeUnknownError: the metadata store gave no definite answer; repeat the command.
     """
 
 def scrub(
@@ -297,23 +316,25 @@ def scrub(
 ) -> Report:
     """Read every copy and check every byte.
 
-    What is damaged is named and marked: an audit counts it as missing until it was made again.
-    Without a ledger's password only what needs none is checked of it. Exit status 1 if something
-    is damaged or could not be read.
+    The report names damaged copies, and the scrub marks them: an audit counts a marked copy as
+    missing until a repair replaces the copy. Without a ledger's password only checks without a
+    password are made. Exit status 1 if a copy is damaged or unreadable.
+
+    ``bkspark.verbs`` describes the arguments shared by all commands.
 
     Args:
-        logs: Only this log. May be repeated.
-        ledgers: Only this ledger. May be repeated.
-        sample: So much of the files, drawn by chance.
-        max_bytes_per_second: No more than that of each bookie, for example 50MB.
+        logs: Work on this log only; may be repeated.
+        ledgers: Work on this ledger only; may be repeated.
+        sample: Read this fraction of the files, chosen at random.
+        max_bytes_per_second: Read from and write to each bookie at most this many bytes per
+            second, for example 50MB; default: unlimited.
         dry_run: Print the plan; change nothing.
-        password_file: Holds the password.
-        password_env: Environment variable that holds the password.
-        no_lease: Run also beside another run of this command.
-        The rest is that of all commands: ``bkspark.verbs``.
+        password_file: Read the password from this file.
+        password_env: Read the password from this environment variable.
+        no_lease: Run even beside another run of this command.
 
     Raises:
         InvalidRequestError: a number is out of range, or the password cannot be read.
-        NoSuchLedgerError: there is no such log or ledger.
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        NoSuchLedgerError: no such log or ledger.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """

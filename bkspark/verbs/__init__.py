@@ -1,14 +1,14 @@
-"""The maintenance commands, each declared once, as Python calls.
+"""The maintenance commands as Python calls, each declared once.
 
-What those have in common that take it:
-    metadata_uri: which cluster; ``BKSPARK_METADATA_URI`` if it is empty.
-    dry_run: only plans, and changes nothing.
-    password, password_file, password_env: of ledgers that have one; others do without.
-    max_bytes_per_second: reads from, and writes to, each bookie no more than that.
-    no_lease: runs also beside another run of this command.
-    spark: works by tasks of this session, not by threads of this process.
-    tell: told a line about bookies that are waited for.
-    progress: told how many of how many ledgers, copies or places are done.
+Arguments shared by several calls:
+    metadata_uri: URI of the cluster's metadata store. Default: ``BKSPARK_METADATA_URI``.
+    dry_run: print the plan; change nothing.
+    password, password_file, password_env: password of ledgers with a password.
+    max_bytes_per_second: limit of reads and of writes on each bookie. Default: unlimited.
+    no_lease: run even beside another run of the command.
+    spark: run the work in tasks of the session instead of threads of the process.
+    tell: receives a line about delays by bookies.
+    progress: receives the number of finished ledgers, copies or places, and the total.
 """
 
 from bkspark.verbs.logs import compact, retain

@@ -1,9 +1,9 @@
-"""How a maintenance command is declared: once, as a typed function that does its work.
+"""Declare a maintenance command once, as a typed function doing the command's work.
 
-The function takes the opened cluster, how to run, and the command's own options as parameters by
-keyword. Each of these has an ``Option`` in its annotation. ``verb`` adds the options that commands
-share, and makes the Python call. The shell command is made of the same declaration by
-``bkspark.cli.commands``, and the job by ``bkspark.cli.jobs``.
+The function takes the opened cluster, the way to run, and the command's own options as keyword
+parameters. Each option has an ``Option`` in its annotation. ``verb`` adds the shared options and
+makes the Python call. ``bkspark.cli.commands`` makes the shell command from the same declaration,
+and ``bkspark.cli.jobs`` the job.
 """
 
 import inspect
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Ask = Callable[[str], None]
-"""Asks the operator a question, and raises an error if the answer is no."""
+"""Asks the operator a question; raises an error if the answer is no."""
 
 Columns = Mapping[str, str | Callable[[Facts], Any]]
-"""The columns of a table by title: each is a key of a row, or a function of a row."""
+"""The columns of a table by title: keys of a row, or functions of a row."""
 
 
 def no_progress(_done: int, _total: int) -> None:
-    """For callers that do not ask how far a command is."""
+    """Ignore progress, for callers without interest in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ class Option:
 
     Attributes:
         help: a sentence for the operator.
-        metavar: the name of its value on a shell; empty for a switch.
-        shell: its name on a shell if Python has another one; "" for an argument by position.
-        parse: makes the function from text to value, for the option's name on a shell.
-        check: makes the value of what Python gives, for the option's name in Python.
+        metavar: name of the value on a shell; empty for a switch.
+        shell: name on a shell, if different from Python; "" for an argument by position.
+        parse: makes a function from text to value; takes the option's name on a shell.
+        check: checks and converts a Python value; takes the option's name in Python.
     """
 
     help: str
@@ -55,7 +55,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of the Python call; without an ``option`` it is of Python alone."""
+    """A parameter of the Python call; without an ``option`` only Python has the parameter."""
 
     name: str
     kind: Any
@@ -74,7 +74,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of a report or of a plan, as people see them; ``name`` is their key."""
+    """Rows of a report or of a plan for people; ``name`` is their key."""
 
     name: str
     columns: Columns
@@ -82,14 +82,14 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a shell shows of a report.
+    """The shell's output of a report.
 
     Attributes:
-        table: the rows of the report that people see.
-        plans: the tables of its plan that people see; the facts if there is none.
-        notes: lines about its plan for people.
-        said: what was or would be done, in a line for people that replaces all this.
-        document: what is shown as JSON; None for the report.
+        table: rows of the report shown to people.
+        plans: tables of the plan shown to people; empty to show the facts.
+        notes: lines about the plan for people.
+        said: one line for people about the work, replacing the tables.
+        document: the JSON document; None to show the report.
     """
 
     table: Table | None = None
@@ -104,8 +104,8 @@ class Run:
     """How a command runs.
 
     Attributes:
-        ask: asks before something is destroyed for ever; None if nobody is asked.
-        takes_lease: whether another run of the same command is to be kept away.
+        ask: asks before data is destroyed for ever; None to skip the question.
+        takes_lease: whether to keep other runs of the command away.
     """
 
     dry_run: bool
@@ -118,7 +118,7 @@ class Run:
 
     @property
     def how(self) -> dict[str, Any]:
-        """What the functions of ``bkspark.admin`` take by name."""
+        """The arguments of the functions in ``bkspark.admin``, by name."""
         how = {"run": self.runner, "tell": self.tell, "progress": self.progress}
         return {"dry_run": self.dry_run, **how}
 
@@ -126,12 +126,14 @@ class Run:
 _SHARED = {
     "dry_run": Parameter("dry_run", bool, False, Option("Print the plan; change nothing.")),
     "no_lease": Parameter(
-        "no_lease", bool, False, Option("Run also beside another run of this command.")
+        "no_lease", bool, False, Option("Run even beside another run of this command.")
     ),
     "password": Parameter("password", str, ""),
-    "password_file": Parameter("password_file", str, "", Option("Holds the password.", "FILE")),
+    "password_file": Parameter(
+        "password_file", str, "", Option("Read the password from this file.", "FILE")
+    ),
     "password_env": Parameter(
-        "password_env", str, "", Option("Environment variable that holds the password.", "NAME")
+        "password_env", str, "", Option("Read the password from this environment variable.", "NAME")
     ),
     "spark": Parameter("spark", "SparkSession | None", None),
     "tell": Parameter("tell", "Callable[[str], None] | None", None),
@@ -140,7 +142,7 @@ _SHARED = {
 _SECRET = ("password", "password_file", "password_env")
 _OF_TASKS = ("spark", "tell", "progress")
 _NARROWING = ("logs", "ledgers")
-"""A run of named logs or ledgers takes no lease: somebody wants these now."""
+"""A run of named logs or ledgers takes no lease: the operator wants the result now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +150,13 @@ class Verb:
     """A declared command.
 
     Attributes:
-        opens: how it opens the cluster.
-        unit: what its progress counts; empty for a command that runs no tasks.
-        shown: what a shell shows of its report.
-        group: the group of commands that has it on a shell.
-        destroys: what it destroys for ever; empty for one that never asks.
-        all_of: the parameter that may be empty on a shell only if ``--all`` is given.
-        can_watch: whether it can be repeated until it is stopped.
+        opens: class of the opened cluster.
+        unit: unit of the progress; empty for a command without tasks.
+        shown: the shell's output.
+        group: group of the shell command.
+        destroys: what the command destroys for ever; empty for a command without a question.
+        all_of: a parameter that may be empty on a shell only with ``--all``.
+        can_watch: whether the command can repeat until stopped.
     """
 
     name: str
@@ -170,22 +172,22 @@ class Verb:
 
     @property
     def help(self) -> str:
-        """What it does."""
+        """The help of the command: the docstring of its work without Raises."""
         return (inspect.getdoc(self.work) or "").partition("\n\nRaises:")[0]
 
     @property
     def signature(self) -> inspect.Signature:
-        """Of its Python call."""
+        """The signature of the Python call."""
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         uri = inspect.Parameter("metadata_uri", kind, default="", annotation=str)
         found = [uri, *(one.in_python for one in self.parameters)]
         return inspect.Signature(found, return_annotation=Report)
 
     def run(self, uri: str, given: Mapping[str, Any], ask: Ask | None = None) -> Report:
-        """Check what is given, and do the work.
+        """Check the arguments, and do the work.
 
         Raises:
-            TypeError: an option is missing, or there is none of that name.
+            TypeError: an option is missing or unknown.
         """
         try:
             bound = self.signature.bind(uri, **given)
@@ -212,14 +214,14 @@ class Verb:
 
 
 def _runner_of(spark: "SparkSession | None", verb: str) -> Runner | None:
-    """Tasks of ``spark``; None for threads of this process.
+    """Return a runner with tasks of ``spark``; None for threads of this process.
 
     Raises:
-        InvalidRequestError: the driver of ``spark`` is elsewhere.
+        InvalidRequestError: the driver of ``spark`` is on another machine.
     """
     if spark is None:
         return None
-    # Imported here: a caller without a session need not have Spark.
+    # Imported here: callers without a session may lack Spark.
     from bkspark.spark.actions import SparkRunner
     from bkspark.spark.connect import require_own_driver
 
@@ -242,10 +244,10 @@ def verb(
     has_lease: bool = False,
     can_watch: bool = False,
 ) -> Callable[[Callable[..., Report]], Callable[..., Report]]:
-    """Declare a command by the function that does its work; see ``Verb`` for the arguments.
+    """Declare a command by its work function; see ``Verb`` for the arguments.
 
     Args:
-        has_lease: whether two runs of it at once would do the same work twice.
+        has_lease: whether two concurrent runs would do the same work twice.
     """
 
     def declare(work: Callable[..., Report]) -> Callable[..., Report]:
@@ -268,7 +270,7 @@ def _own(one: inspect.Parameter) -> Parameter:
 
 
 def _call_of(made: Verb) -> Callable[..., Report]:
-    """The Python call, with a signature and a text that show all its options."""
+    """Return the Python call, with a signature and a docstring listing all options."""
 
     def call(metadata_uri: str = "", **given: Any) -> Report:
         return made.run(metadata_uri, given)
@@ -279,8 +281,9 @@ def _call_of(made: Verb) -> Callable[..., Report]:
         if one.option is not None
     ]
     _, _, raises = (inspect.getdoc(made.work) or "").partition("\n\nRaises:")
-    args = "\n".join(["Args:", *lines, f"    The rest is that of all commands: ``{__package__}``."])
-    call.__doc__ = f"{made.help}\n\n{args}" + (f"\n\nRaises:{raises}" if raises else "")
+    shared = f"``{__package__}`` describes the arguments shared by all commands."
+    args = "\n".join(["Args:", *lines])
+    call.__doc__ = f"{made.help}\n\n{shared}\n\n{args}" + (f"\n\nRaises:{raises}" if raises else "")
     call.__name__ = call.__qualname__ = made.name
     call.__module__ = made.work.__module__
     call.__signature__ = made.signature  # type: ignore[attr-defined]
@@ -288,5 +291,5 @@ def _call_of(made: Verb) -> Callable[..., Report]:
 
 
 def item_of(kind: Any) -> Any:
-    """The type of the values of a parameter that takes several, else None."""
+    """Return the item type of a collection parameter, else None."""
     return get_args(kind)[0] if get_origin(kind) is Collection else None

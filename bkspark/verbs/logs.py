@@ -1,4 +1,4 @@
-"""The commands that are about one log."""
+"""Commands on a single log."""
 
 from functools import partial
 from typing import Annotated, Any
@@ -30,7 +30,7 @@ def compact(
     target_bytes: Annotated[
         int,
         Option(
-            "A large ledger, for example 512MB. Those of up to half of it are small.",
+            "Make ledgers of this many bytes, for example 512MB; merge those of up to half.",
             "SIZE",
             parse=lambda name: size_of(name, least=1),
             check=lambda name, given: arguments.whole_number(name, given, least=1),
@@ -39,18 +39,19 @@ def compact(
     max_bytes_per_second: Rate = None,
     password: Password,
 ) -> Report:
-    """Make large ledgers of a log's small ones.
+    """Merge a log's small ledgers into large ledgers.
 
-    Offsets, and what is at each, stay as they are; _ledger_id and _entry_id name the new ledgers.
-    Nobody who reads or writes is disturbed, and it can be killed at any point and run again.
-    `bkspark collect` frees the old ledgers once readers had a day. Exit status 1 if something is
-    left; it says what and why.
+    Offsets and their rows stay; _ledger_id and _entry_id name the new ledgers. Reads and writes
+    continue undisturbed. The command may be killed and repeated. `bkspark collect` frees the old
+    ledgers a day later, to let reads finish. Exit status 1 if a run of ledgers remains unmerged;
+    the report gives the reason.
 
     Raises:
         InvalidRequestError: a number is out of range.
-        NoSuchLedgerError: there is no such log.
-        UnauthorizedError: the log takes a password, which is missing or wrong.
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer; run it again.
+        NoSuchLedgerError: no such log.
+        UnauthorizedError: the log's password is missing or wrong.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer; repeat the
+            command.
     """
     how: dict[str, Any] = {"dry_run": run.dry_run, "progress": run.progress}
     if run.spark is not None:
@@ -62,7 +63,7 @@ def compact(
 
 
 def truncated(row: Facts) -> str:
-    """What a truncation did, in a line for people."""
+    """Describe a finished truncation in one line for people."""
     ledgers = plural(len(row["deleted"]), "ledger")
     text = f"log {row['log']} begins at offset {row['first_offset']}; deleted {ledgers}"
     if row["left"]:
@@ -93,29 +94,33 @@ def retain(
     log: LogName,
     max_bytes: Annotated[
         int | None,
-        Option("From now on keep at least as much, for example 10GB.", "SIZE", parse=size_of),
+        Option(
+            "From now on keep at least this many bytes, for example 10GB.", "SIZE", parse=size_of
+        ),
     ] = None,
     max_seconds: Annotated[
         float | None,
         Option(
-            "From now on keep ledgers so long after they were closed, for example 7d. Two clocks "
-            "count, that of the closing and that of the truncating process: leave room for what "
-            "they differ by.",
+            "From now on keep ledgers this many seconds after their closing; on a shell also 7d. "
+            "The clocks of the closing and the truncating process count: allow for their "
+            "difference.",
             "TIME",
             parse=seconds_of,
         ),
     ] = None,
-    forever: Annotated[bool, Option("From now on keep all.")] = False,
-    ignore_cursors: Annotated[bool, Option("Also what a cursor has yet to read.")] = False,
+    forever: Annotated[bool, Option("From now on keep all entries.")] = False,
+    ignore_cursors: Annotated[
+        bool, Option("Also delete entries a cursor has yet to read.")
+    ] = False,
 ) -> Report:
-    """Delete old ledgers of a log as its settings say.
+    """Delete old ledgers of a log by the log's settings.
 
-    Options change the settings first. It asks before a limit is set or an entry goes.
+    Options change the settings first. The command asks before setting a limit or deleting an entry.
 
     Raises:
         InvalidRequestError: a limit is no number, or contradicts another.
-        NoSuchLedgerError: there is no such log.
-        OutcomeUnknownError: the metadata store gave no sure answer; run it again.
+        NoSuchLedgerError: no such log.
+        OutcomeUnknownError: the metadata store gave no definite answer; repeat the command.
     """
     wanted = retaining.Wanted(
         layout.log_name(log), max_bytes, max_seconds, forever, not ignore_cursors
@@ -135,14 +140,14 @@ def retain(
 
 
 def _limits(wanted: retaining.Wanted) -> str:
-    """The limits that are wanted, in words."""
+    """Describe the wanted limits in words."""
     said = [] if wanted.max_bytes is None else [f"{decimal(wanted.max_bytes)}"]
     said += [] if wanted.max_seconds is None else [f"{wanted.max_seconds:,g} s"]
     return " and ".join(said)
 
 
 def losing(plan: Facts) -> str:
-    """What a truncation deletes: how many rows, bytes and ledgers, which offsets and times."""
+    """Describe a truncation's deletions: rows, bytes, ledgers, offsets and times."""
     if not plan["entries"]:
         return f"no entry of log {plan['log']} now"
     entries = f"{plan['entries']:,} {'entry' if plan['entries'] == 1 else 'entries'}"

@@ -1,4 +1,4 @@
-"""The commands that give places of ledgers to other bookies."""
+"""Commands moving places of ledgers to other bookies."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated, Any
@@ -34,20 +34,25 @@ def rebalance(
     run: Run,
     *,
     threshold: Annotated[
-        float, Option("So far a bookie may be from the mean.", "FRACTION", check=_fraction)
+        float,
+        Option(
+            "Allow bookies this distance from the mean, as a fraction of the mean.",
+            "FRACTION",
+            check=_fraction,
+        ),
     ] = THRESHOLD,
     max_bytes_per_second: Rate = None,
     password: Password,
 ) -> Report:
-    """Even out how much is on each bookie, after some were added.
+    """Even out the data on the bookies, for example after adding bookies.
 
-    Copies of closed ledgers move, the fullest bookie's first, until none is farther from the mean
-    than the threshold, or nothing helps. Reckoned are bytes of ledgers as bookies report them, by
-    the size of the disk where all are known. Exit status 1 if something is left.
+    Copies of closed ledgers move, from the fullest bookie first, until no bookie is farther from
+    the mean than the threshold, or no move helps. The measure is bytes of ledgers as reported by
+    bookies, relative to disk size if all disk sizes are known. Exit status 1 if problems remain.
 
     Raises:
         InvalidRequestError: a number is out of range.
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
     wanted = balancing.Wanted(threshold, password, max_bytes_per_second)
     return balancing.rebalance(cluster, wanted, **run.how)
@@ -68,23 +73,23 @@ def decommission(
     cluster: Cluster,
     run: Run,
     *,
-    bookies: Annotated[Collection[str], Option("Which bookies.", "ID...", "")],
+    bookies: Annotated[Collection[str], Option("Empty and remove these bookies.", "ID...", "")],
     force: Annotated[
-        bool, Option("Though ledgers stand in the way, where others have them.")
+        bool, Option("Remove a bookie even if ledgers name it, if others have all copies.")
     ] = False,
     max_bytes_per_second: Rate = None,
     password: Password,
 ) -> Report:
     """Empty bookies, and remove them from the cluster.
 
-    Nothing new is placed on them, what they have of closed ledgers goes to others, and those that
-    no ledger names any more are removed, for ever. What stands in the way is named, and the same
-    command goes on later; `bkspark bookie readonly ID --off` takes it back before the end. Exit
-    status 1 if something is left.
+    Nothing new is placed on the bookies, and their copies of closed ledgers move to other bookies.
+    A bookie no ledger names any more is removed, for ever. The report names obstacles, and a
+    repeated command continues; `bkspark bookie readonly ID --off` cancels before the removal. Exit
+    status 1 if obstacles remain.
 
     Raises:
-        InvalidRequestError: no bookie is named, or one that there never was.
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        InvalidRequestError: no bookie is named, or a named bookie never existed.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
 
     def work(*, force: bool, **how: Any) -> Report:

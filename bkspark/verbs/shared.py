@@ -1,4 +1,4 @@
-"""The options that several commands have."""
+"""Options shared by several commands."""
 
 from collections.abc import Collection
 from typing import Annotated, Any
@@ -9,19 +9,19 @@ from bkspark.verbs.declaring import Option
 
 
 def ids(_name: str, given: Collection[int]) -> list[int]:
-    """The ledger ids that are given."""
+    """Check ledger ids."""
     return [arguments.whole_number("a ledger id", number) for number in given]
 
 
 def rate(name: str, given: float | None) -> float | None:
-    """Bytes a second."""
+    """Check a rate in bytes per second."""
     if given is not None:
         arguments.require_number(name, given, hint="give bytes, for example 50000000")
     return given
 
 
 def seconds(name: str, given: float) -> float:
-    """Seconds, 0 or more."""
+    """Check seconds, 0 or more."""
     return arguments.duration(name, given, hint="give seconds", may_be_0=True)
 
 
@@ -30,21 +30,31 @@ def some_seconds(name: str, given: float | None) -> float | None:
 
 
 def time_option(help_: str, check: Any = seconds) -> Option:
-    """A time, which a shell takes with a unit."""
+    """Return an option for a time; a shell takes the time with a unit."""
     return Option(help_, "TIME", parse=seconds_of, check=check)
 
 
-Logs = Annotated[Collection[str], Option("Only this log. May be repeated.", "NAME", "--log")]
+Logs = Annotated[
+    Collection[str], Option("Work on this log only; may be repeated.", "NAME", "--log")
+]
 Ledgers = Annotated[
-    Collection[int], Option("Only this ledger. May be repeated.", "ID", "--ledger", check=ids)
+    Collection[int],
+    Option("Work on this ledger only; may be repeated.", "ID", "--ledger", check=ids),
 ]
 Rate = Annotated[
     float | None,
     Option(
-        "No more than that of each bookie, for example 50MB.", "SIZE", parse=size_of, check=rate
+        "Read from and write to each bookie at most this many bytes per second, for example 50MB; "
+        "default: unlimited.",
+        "SIZE",
+        parse=size_of,
+        check=rate,
     ),
 ]
 OpenGrace = Annotated[
-    float, time_option("How long an open ledger must be seen unchanged, for example 1h.")
+    float,
+    time_option(
+        "Recover an open ledger after this many seconds without a change; on a shell also 1h."
+    ),
 ]
-LogName = Annotated[str, Option("The log's name.", "LOG", "")]
+LogName = Annotated[str, Option("Name of the log.", "LOG", "")]

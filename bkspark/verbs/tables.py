@@ -1,4 +1,4 @@
-"""What people see of the reports of commands: the columns of their tables."""
+"""The columns of reports' tables for people."""
 
 from bkspark.verbs.declaring import Columns
 

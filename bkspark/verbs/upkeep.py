@@ -1,4 +1,4 @@
-"""The commands that a schedule runs."""
+"""Commands to run on a schedule."""
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -27,14 +27,14 @@ from bkspark.verbs.tables import COPIES, DAMAGE, FREED, RECOVERED, STEPS
 
 @verb("ledgers", Shown(Table("copies", COPIES)))
 def audit(cluster: Survey, run: Run, *, logs: Logs = (), ledgers: Ledgers = ()) -> Report:
-    """Missing copies, and ledgers that wait for recovery.
+    """Find missing copies, and ledgers waiting for recovery.
 
-    Says which, on which bookies, and why. Reads records and looks at files, and no rows. Exit
-    status 1 if something is not well.
+    The report names ledgers, bookies and reasons. An audit reads records and examines files, but
+    reads no rows. Exit status 1 if problems are found.
 
     Raises:
-        NoSuchLedgerError: there is no such log or ledger.
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        NoSuchLedgerError: no such log or ledger.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
     return auditing.audit(cluster, logs=logs, ledgers=ledgers, **run.how)
 
@@ -47,19 +47,21 @@ def collect(
     abandoned_after: Annotated[
         float,
         time_option(
-            "Time before an unfinished write counts as abandoned; a longer write fails at commit."
+            "Count an unfinished write as abandoned after this many seconds; on a shell also 7d. "
+            "A longer write fails at commit."
         ),
     ] = collecting.ABANDONED_AFTER_SECONDS,
 ) -> Report:
-    """Free the space of what was deleted, and of what nobody wants.
+    """Free the space of deleted and unneeded data.
 
-    Of deleted ledgers and logs, of what retention, truncation and overwriting let go of, of
-    writes that were aborted or killed, and of closed ledgers where they have no place any more, or
-    no record names a file. Can be killed at any point and run again, beside anything
-    else. A bookie that is away is owed it until it is back. Exit status 1 if something is left.
+    Frees deleted ledgers and logs; ledgers dropped by retention, truncation and overwriting;
+    aborted and killed writes; and, of closed ledgers, copies on former members and files no record
+    names. The command may be killed, repeated, and run beside any other work. Files on an absent
+    bookie are freed once the bookie is back. Exit status 1 if files remain.
 
     Raises:
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer; run it again.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer; repeat the
+            command.
     """
     return collecting.collect(cluster, abandoned_after=abandoned_after, **run.how)
 
@@ -84,21 +86,26 @@ def repair(
     open_grace: OpenGrace = OPEN_GRACE_SECONDS,
     lost_after: Annotated[
         float | None,
-        time_option("Replace also bookies that are silent for so long.", shared.some_seconds),
+        time_option(
+            "Also replace bookies silent for this many seconds; on a shell also 1h. Default: "
+            "never.",
+            shared.some_seconds,
+        ),
     ] = None,
     max_bytes_per_second: Rate = None,
     password: Password,
 ) -> Report:
-    """Make missing copies of closed ledgers again, the worst first.
+    """Make missing copies of closed ledgers, worst first.
 
-    On the same bookie where it answers, else on another one, which takes its place. A repair of
-    all closes first what has lost its writer, as `recover --all` does. With --watch it goes on
-    until it is stopped, one line a round. Exit status 1 if something is left; it says what and why.
+    A copy is made on the same bookie if the bookie answers, otherwise on another bookie, as its
+    replacement. A repair of all ledgers first closes ledgers without a writer, as `recover --all`
+    does. With --watch the command repeats until stopped, with one line a round. Exit status 1 if
+    problems remain; the report gives the reasons.
 
     Raises:
-        NoSuchLedgerError: there is no such log or ledger.
-        CorruptDataError: a bookie's record cannot be read.
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        NoSuchLedgerError: no such log or ledger.
+        CorruptDataError: the record of a lost bookie cannot be read.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
     wanted = repairing.Wanted(logs, ledgers, password, max_bytes_per_second, lost_after)
     with Cluster(cluster.uri) as strict:
@@ -118,20 +125,22 @@ def scrub(
     *,
     logs: Logs = (),
     ledgers: Ledgers = (),
-    sample: Annotated[float, Option("So much of the files, drawn by chance.", "FRACTION")] = 1.0,
+    sample: Annotated[
+        float, Option("Read this fraction of the files, chosen at random.", "FRACTION")
+    ] = 1.0,
     max_bytes_per_second: Rate = None,
     password: Password,
 ) -> Report:
     """Read every copy and check every byte.
 
-    What is damaged is named and marked: an audit counts it as missing until it was made again.
-    Without a ledger's password only what needs none is checked of it. Exit status 1 if something
-    is damaged or could not be read.
+    The report names damaged copies, and the scrub marks them: an audit counts a marked copy as
+    missing until a repair replaces the copy. Without a ledger's password only checks without a
+    password are made. Exit status 1 if a copy is damaged or unreadable.
 
     Raises:
         InvalidRequestError: a number is out of range, or the password cannot be read.
-        NoSuchLedgerError: there is no such log or ledger.
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        NoSuchLedgerError: no such log or ledger.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
     wanted = Wanted(password, sample, max_bytes_per_second)
     return scrubbing.scrub(cluster, wanted, logs=logs, ledgers=ledgers, **run.how)
@@ -143,23 +152,24 @@ def recover(
     run: Run,
     *,
     ledgers: Annotated[
-        Collection[int], Option("These, whoever writes to them.", "[ID]...", "", check=shared.ids)
+        Collection[int],
+        Option("Recover these ledgers, even with a writer.", "[ID]...", "", check=shared.ids),
     ] = (),
     open_grace: OpenGrace = OPEN_GRACE_SECONDS,
     password: Password,
 ) -> Report:
     """Close many ledgers in one run.
 
-    No acknowledged entry is lost. With --all those that wait for a recovery, and open ones that
-    were seen unchanged for --open-grace; what is seen is remembered from run to run. What cannot
-    be decided yet is left with the reason, and holds up no other. Exit status 1 if something is.
-    The ledger that an unbounded log goes on in is OPEN again then; --all leaves it alone if
-    nothing was written since it was the last time.
+    No acknowledged entry is lost. --all selects ledgers waiting for a recovery, and open ledgers
+    seen unchanged for --open-grace; sightings are stored from run to run. An undecidable ledger is
+    left, with the reason, and delays no other ledger. Exit status 1 if ledgers are left. The ledger
+    at the end of an unbounded log is OPEN again afterwards; --all leaves such a ledger alone if no
+    entry was written since the last recovery.
 
     Raises:
         InvalidRequestError: a number is out of range.
-        NoSuchLedgerError: there is no such ledger.
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        NoSuchLedgerError: no such ledger.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
     return _recovery(cluster, recovering.Wanted(ledgers, open_grace, password), run)()
 
