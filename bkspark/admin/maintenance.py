@@ -48,7 +48,7 @@ class Left:
     hint: str = ""
 
     def __post_init__(self) -> None:
-        """Put the subject before the reason, unless the reason begins with the subject."""
+        """Cut the subject from the beginning of the reason: both are shown together."""
         object.__setattr__(self, "reason", about(self.subject, self.reason))
 
     @property

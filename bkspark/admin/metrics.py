@@ -17,7 +17,7 @@ from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.format.report_record import ReportRecord
 
 WRITABLE, READ_ONLY, UNREGISTERED = 1, 0, -1
-"""What BookKeeper's SERVER_STATUS says."""
+"""Values of BookKeeper's SERVER_STATUS."""
 
 STATES = ("usable", "full", "read-only", "not writable", "unavailable", "lost")
 

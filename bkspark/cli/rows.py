@@ -1,4 +1,4 @@
-"""Printing entries: as JSON lines, as one JSON document, or as a table."""
+"""Print entries: as JSON lines, as one JSON document, or as a table."""
 
 from collections.abc import Iterator
 from enum import StrEnum

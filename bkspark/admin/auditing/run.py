@@ -20,8 +20,8 @@ from bkspark.ledger.recovery.running import Runner, in_threads
 logger = logging.getLogger(__name__)
 
 SHOWN_TELL_SECONDS = 1.0
-"""A view waits twelve times as long for a silent bookie, not a minute; its content is unknown
-then.
+"""Reporting interval of views: they wait at most 12 intervals, not a minute, for a silent
+bookie.
 """
 
 

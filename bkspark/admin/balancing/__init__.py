@@ -1,1 +1,1 @@
-"""Rebalance: places of closed ledgers move until bookies are about equally used."""
+"""Rebalance: move places of closed ledgers until bookies are about equally used."""

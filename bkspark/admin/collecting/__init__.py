@@ -1,1 +1,1 @@
-"""Collecting garbage: what deleted ledgers have left behind, by facts and never by absence."""
+"""Collect garbage of deleted ledgers, proved by records and never by absence."""

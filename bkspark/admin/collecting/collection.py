@@ -2,10 +2,10 @@
 
 For each batch of ledgers:
 
-1. The ledger's record must say DELETING, or is changed by compare-and-set if the ledger's log
-   dropped the ledger. If the log does not name the ledger, the log drops the ledger first.
-2. Each bookie in the ledger's ensembles or holding files of the ledger fences the writer and frees
-   the files.
+1. If the ledger's log has dropped it, its record is changed to DELETING by compare-and-set, unless
+   it says DELETING already. A ledger its log does not name is first dropped by the log.
+2. Each bookie in the ledger's ensembles, or holding files of the ledger, fences the writer and
+   frees the files.
 3. When no bookie is owed the deletion any more ("deletion"), the id is noted as gone, and then the
    record is deleted.
 

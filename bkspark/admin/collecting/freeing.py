@@ -119,7 +119,7 @@ class Free:
 class FreeFiles:
     """Remove single files of remaining ledgers, all entry logs or all journals; picklable.
 
-    A journal stays if the bookie cannot forget a journal for good (``BookieRoot.forget_journal``).
+    A journal stays if the bookie cannot forget it for good (``BookieRoot.forget_journal``).
 
     Attributes:
         unwanted: items naming files, each of a different ledger.

@@ -4,15 +4,15 @@ Listings of bookies only nominate candidates. A ledger is garbage if a readable 
 own record (deleted), its log's record (dropped for ever), or the note of a gone ledger. An
 unreadable record proves nothing; ledgers possibly named there stay.
 
-A ledger created for a log but absent from the log's list may be left by a killed driver, or a
-running driver may be about to add the ledger. Metadata cannot tell the two cases apart. So the log
-drops the ledger first by compare-and-set, and the compare-and-set decides: a running driver is
-refused afterwards, and no row of its write enters the log. The ledger's age only delays the drop.
-The creating host's clock gives the age. If the clock is slow, ledgers with smaller ids correct the
-age, because their creation came earlier.
+A ledger created for a log but absent from the log's list may have been left by a killed driver, or
+a running driver may be about to add it. Metadata cannot tell the two cases apart. So the log drops
+the ledger first by compare-and-set, which decides: a driver still running is refused afterwards,
+and no row of its write enters the log. The ledger's age only delays the drop. The creating host's
+clock gives the age. If that clock is slow, ledgers with smaller ids correct the age, because they
+were created earlier.
 
-A ledger replaced by a compaction is kept for a while, so running reads can finish. A longer read
-gets an error and finds the rows in the new ledger.
+A ledger replaced by a compaction is kept for a while, so that running reads can finish. A longer
+read gets an error and finds the rows in the new ledger.
 """
 
 from collections.abc import Collection, Mapping
@@ -114,9 +114,7 @@ class Metadata:
         return None
 
     def _made_ms(self, ledger: LedgerMetadata) -> int:
-        """Return the earliest creation time, by the ledger's own record and records of smaller
-        ids.
-        """
+        """Return the earliest possible creation time, by its own and by older ledgers' records."""
         ledger_id, newest_ms = self._newest
         made_ms = ledger.settings.created_ms
         return max(made_ms, newest_ms) if ledger_id < ledger.ledger_id else made_ms

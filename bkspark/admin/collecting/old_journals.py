@@ -1,10 +1,10 @@
-"""Find journals without any counting entry, in ledgers truncated at the beginning.
+"""Find journals in which no entry counts any more, in ledgers truncated at the beginning.
 
 ``protocol.ledger.truncating`` (rule 4) defines such journals: their terms are older than all terms
 still owning an entry. A ledger never regains its beginning, so a journal once found stays unneeded
 for ever. A reader with older metadata finds no entry there and reads the metadata anew.
 
-A journal stays if its bookie cannot forget a journal for good (``BookieRoot.forget_journal``).
+A journal stays if its bookie cannot forget it for good (``BookieRoot.forget_journal``).
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,1 +1,1 @@
-"""Decommission: bookies are emptied while the cluster is used, and removed when they are empty."""
+"""Decommission: empty bookies while the cluster is in use, and remove empty bookies."""

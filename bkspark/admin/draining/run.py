@@ -4,7 +4,7 @@ Each step is the work of another verb, and a later run finds finished steps done
 read-only (``admin.bookies.closing``), its places are given to other bookies (``admin.repairing``),
 and a bookie no ledger names is removed (``admin.bookies.removing``). So the same call finishes a
 killed or incomplete run, and two concurrent runs do the same work. If an operator reopens a bookie
-meanwhile, the run moves nothing more from the bookie and keeps the bookie.
+meanwhile, the run takes nothing more from it and keeps it.
 """
 
 import logging

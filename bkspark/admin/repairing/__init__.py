@@ -1,1 +1,1 @@
-"""Repair: copies that are missing of closed ledgers are made again, the worst first."""
+"""Repair: make missing copies of closed ledgers, worst first."""

@@ -186,7 +186,7 @@ class _Work:
     # --- what is there --------------------------------------------------------------------------
 
     def _look(self, root: BookieRoot, role: Role) -> tuple[list[Range], list[EntryLog]]:
-        """Return the entries without records and the missing entry logs."""
+        """Sync existing journals; return entries without records, and missing entry logs."""
         begin, end = role.entries
         member, planned = self.to.address.member, self.to.planned
         known = journals_of(planned, member)

@@ -1,1 +1,1 @@
-"""Scrub: every byte of every copy is read and checked, and what is damaged is marked."""
+"""Scrub: read and check every byte of every copy, and mark damage."""
