@@ -1,19 +1,20 @@
 """Run a maintenance verb once at a time, to avoid duplicate work.
 
 Two concurrent runs of a verb do no harm, but the second run repeats the work of the first. So a run
-over everything takes the verb's *lease* and renews the lease while working. **A lease gives no
-safety**: no guarantee depends on a lease, and a run without a lease does its work all the same.
+over everything takes the verb's *lease* and renews it while working. **A lease gives no safety**:
+no guarantee depends on it, and a run that cannot get a lease record stored continues without one.
 
 Rule 1. A lease is alive only if its record changes during observation. The observer measures a few
 renewal periods by its own clock; times in the record are for people.
 
-Rule 2. A lease is dead at once if its holder has ended, or is a process of this system and gone.
+Rule 2. A lease is dead at once if its holder has ended, or was a process of this system that is
+gone.
 
 Rule 3. An unreadable record delays no run: the run overwrites the record. If the record cannot be
 stored either, the run continues without a lease.
 
 Rule 4. Verbs do not exclude each other. A run of named logs or ledgers takes and needs no lease:
-the operator wants these now.
+the operator wants the result now.
 """
 
 import logging
@@ -40,7 +41,7 @@ logger = logging.getLogger(__name__)
 RENEW_SECONDS = 3.0
 LOOK_SECONDS = 1.0
 DEAD_SECONDS = 4 * RENEW_SECONDS
-"""A lease not renewed during so many seconds of observation is dead."""
+"""A lease observed this long without a renewal is dead."""
 
 END_SECONDS = 5.0
 """Time limit for storing the release of a lease."""

@@ -45,7 +45,7 @@ class UnfinishedRecovery:
 def unfinished_recoveries(
     cluster: Cluster, ledgers: Iterable[LedgerMetadata]
 ) -> Iterator[UnfinishedRecovery]:
-    """Yield the ledgers of ``ledgers`` IN_RECOVERY."""
+    """Yield those of ``ledgers`` that are IN_RECOVERY."""
     for ledger in ledgers:
         if ledger.state is LedgerState.IN_RECOVERY:
             seen = cluster.upkeep.recoveries.get(str(ledger.ledger_id))

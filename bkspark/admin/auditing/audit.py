@@ -166,7 +166,9 @@ class Audit:
     # --- files whose records are missing ------------------------------------------------------
 
     def _look_for_unnamed_files(self, seen: _Seen) -> None:
-        """Where a bookie lacks records naming files, learn the file names from other members."""
+        """Where a bookie lacks records naming files, learn the names from others; check the
+        files.
+        """
         lacking = [
             (member, ledger_id)
             for (member, ledger_id), holding in seen.holdings.items()
@@ -334,7 +336,7 @@ class Audit:
 
 
 def _whole_members(seen: _Seen, ledger_id: int) -> list[Member]:
-    """Return members showing all their records: one of each fragment, if any."""
+    """Return members that show all their records, at most one per fragment."""
     ledger = seen.audited[ledger_id]
     chosen: dict[Any, Member] = {}
     for fragment, _ in known_fragments(ledger):

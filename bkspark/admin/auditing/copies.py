@@ -138,7 +138,7 @@ def _of_piece(
     answers: Sequence[Answer],
     is_inline: bool,
 ) -> dict[int, Copies]:
-    """Return the copies of the worst rows, for each member lacking a record of ``piece``."""
+    """For each member lacking a record of ``piece``, return the copies of its worst row."""
     lacking = [index for index, ranges in enumerate(lacks) if is_within(piece, ranges)]
     found: dict[int, Copies] = {}
     for stripe, write_set in enumerate(quorum.write_sets()):

@@ -69,7 +69,7 @@ class NameFiles:
     ledgers: tuple[LedgerMetadata, ...]
 
     def run(self, beat: Heartbeat = no_heartbeat) -> dict[int, list[PlacedLog]]:
-        """Return the files by ledger id, without ledgers lacking a definite answer."""
+        """Return the files by ledger id; leave out ledgers without a definite answer."""
         named: dict[int, list[PlacedLog]] = {}
         try:
             with open_bookie(self.address).open_root() as root:
@@ -94,7 +94,7 @@ class LookForFiles:
     wanted: tuple[tuple[LedgerMetadata, Sequence[PlacedLog]], ...]
 
     def run(self, beat: Heartbeat = no_heartbeat) -> dict[int, tuple[MissingFile, ...]]:
-        """Return the missing files by ledger id, without ledgers lacking a definite answer."""
+        """Return the missing files by ledger id; leave out ledgers without a definite answer."""
         missing: dict[int, tuple[MissingFile, ...]] = {}
         try:
             with open_bookie(self.address).open_root() as root:

@@ -75,7 +75,7 @@ class LookAtEnds:
 
 
 def end_of(root: BookieRoot, member: Member, ledger: LedgerMetadata) -> OpenEnd | None:
-    """Return the journal's end; None without a journal, a loss reported elsewhere."""
+    """Return the journal's end; None without a journal, a loss the audit reports separately."""
     digester = for_showing(ledger.settings.digest)
     name = layout.journal(ledger.ledger_id, ledger.term, ledger.token)
     source = JournalName(ledger.ledger_id, member, name, digester)

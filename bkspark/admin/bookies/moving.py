@@ -1,18 +1,18 @@
 """Change a bookie's URL in its record; no data is copied.
 
 A bookie is identified by its cookie, so the new place must show the bookie's own cookie. The cookie
-alone is not enough: a copied directory shows the same cookie, and each of two copies would lack
-entries accepted by the other. Writers with the old URL would get entries acknowledged by the old
-place, while all other clients read the new place. So one of two conditions must hold: the old place
-surely has no cookie or another bookie's cookie; or both places are the same storage, proved by
-creating a name at one place and finding the name at the other. If the old place does not answer,
-the move is refused.
+alone is not enough: a copied directory shows it too, and each of two copies would lack entries
+accepted by the other. Writers with the old URL would get entries acknowledged by the old place,
+while all other clients read the new place. So one of two conditions must hold: the old place surely
+has no cookie or another bookie's cookie; or both places are the same storage, proved by creating a
+file at one place and finding it at the other. If the old place does not answer, the move is
+refused.
 
 Writers with the old URL find no cookie or another cookie there, at the latest in the post-check
 before each ack, and replace the bookie.
 
-A directory copied during writes, with its original gone, is storage rolled back in time: initialise
-such a bookie anew instead of moving.
+If a directory was copied during writes and its original is gone, the copy is storage rolled back in
+time: initialise the bookie anew instead of moving it.
 """
 
 from dataclasses import dataclass, replace

@@ -139,7 +139,7 @@ def _require_mounted(cluster: Cluster, record: BookieRecord) -> None:
 
 
 def _why_unmounted(path: str, domain: str) -> str:
-    """Return a sign of an unmounted disk at ``path``; empty without a sign."""
+    """Return why the disk at ``path`` seems not mounted; empty if it seems mounted."""
     if not os.path.isdir(path):
         return "is missing"
     root = domain_of(os.stat("/").st_dev)

@@ -1,30 +1,29 @@
-"""Remove a bookie from the cluster once no ledger names the bookie.
+"""Remove a bookie from the cluster once no ledger names it.
 
-A writer or a repair may be adding the bookie to a ledger during the removal: the bookie is chosen
-first, the ledger's record is stored later. Two clients write and read two records. Each client
-writes its own record before reading the other client's record, so at least one client sees the
-other's write:
+A writer or a repair may be adding the bookie to a ledger at the same moment: it chooses the bookie
+first and stores the ledger's record later. The two clients share two records. Each client writes
+its own record before it reads the other's, so at least one of them sees the other's write:
 
 * The remover stores ``is_leaving`` in the bookie's record, then reads all ledgers.
-* A client naming a bookie in a new or an open ledger reads the bookie's record afterwards, before
-any entry counts there (``Cluster.is_going``). If the bookie is leaving, a new ledger is abandoned
-for another ledger; in an open ledger the bookie counts as failed and is replaced.
+* A client that names a bookie in a new or open ledger then reads the bookie's record, before any
+  entry counts there (``Cluster.is_going``). If the bookie is leaving, the client abandons a new
+  ledger for another one; in an open ledger it treats the bookie as failed and replaces it.
 
-An entry acknowledged by a bookie therefore belongs to a ledger naming the bookie before the mark or
-before the scan of all ledgers. The scan finds the ledger, and the bookie stays. A ledger may still
-name a removed bookie, as after a loss, but no entry of the ledger ever counted there.
+So if a bookie acknowledged an entry, the entry's ledger named the bookie before the remover read
+all ledgers. The remover finds that ledger and keeps the bookie. A ledger may still name a removed
+bookie, as after a loss, but no entry of that ledger ever counted there.
 
-A recovery names bookies when closing a ledger, too late for a check. But a recovery chooses bookies
-after taking over the ledger, so the ledger's state shows a choice made before the mark: while any
-ledger is IN_RECOVERY, no bookie is removed.
+A recovery names bookies when it closes a ledger, too late for such a check. But it chooses them
+after taking over the ledger, so the ledger's state shows an earlier choice: while any ledger is
+IN_RECOVERY, no bookie is removed.
 
 A repair gives a place back to the previous member if the new member is leaving. The previous member
-must not be removed in between. Its remover scans after the compare-and-set of the repair, and the
-new member was leaving before. So while a closed ledger names a leaving or removed bookie, other
-bookies are removed by force only: repair such ledgers first.
+must not be removed in between. Its remover reads all ledgers after the repair's compare-and-set,
+and the new member was marked as leaving before it. So while a closed ledger names a leaving or
+removed bookie, other bookies are removed by force only: repair such ledgers first.
 
-An unreadable record may name any bookie; the removal stops and names the record. A bookie record
-changed by another client between the first and last step also stops the removal.
+An unreadable record may name any bookie; it stops the removal, and the report names it. The removal
+also stops if another client changes the bookie's record between the first and last step.
 """
 
 from dataclasses import replace
@@ -136,7 +135,7 @@ def _named(cluster: Cluster, bookie_id: str) -> tuple[Left, ...]:
 
 
 def _may_give_back(cluster: Cluster, bookie_id: str) -> list[tuple[str, int]]:
-    """Return other leaving or removed bookies, each with a closed ledger naming the bookie."""
+    """Return other leaving or removed bookies, each with a closed ledger that names it."""
     named = dict[Member, int]()
     for ledger in all_ledgers(cluster, None):
         if ledger.state is LedgerState.CLOSED:

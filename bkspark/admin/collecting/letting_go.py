@@ -1,10 +1,9 @@
 """Free unneeded files of remaining ledgers.
 
-The copy on a bookie a ledger has left is removed only after a compare-and-set on the ledger's
-record (``protocol.upkeep.leaving``, rule 2); the record is read and checked anew for the
-compare-and-set. A copy whose size has changed since the plan is left alone: a repair may be copying
-there and would have to begin again. The check only avoids duplicate work: a repair overtaken by the
-removal loses only time.
+A former member's copy is removed only after a compare-and-set on the ledger's record
+(``protocol.upkeep.leaving``, rule 2), which is read and checked anew for that. A copy whose size
+has changed since the plan is left alone: a repair may be copying there and would have to begin
+again. This check only avoids duplicate work: a repair overtaken by the removal loses only time.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -1,8 +1,8 @@
 """Check by an audit whether other bookies hold all copies of the leaving bookies.
 
-Force never gives up a possible last copy. An operator giving up such a copy removes the disk first,
-to make the case an ordinary loss: `bookie lost`, `ledger recover --accept-loss` and `bookie remove
---force` then name the loss, one ledger at a time.
+Force never gives up a possible last copy. To give up such a copy, the operator first removes the
+disk, which makes the case an ordinary loss: `bookie lost`, `ledger recover --accept-loss` and
+`bookie remove --force` then name the loss, one ledger at a time.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -31,7 +31,7 @@ class Verdict:
 def last_copies(
     verdict: Verdict, ledgers: Sequence[LedgerMetadata], bookie_ids: Collection[str]
 ) -> Iterator[Left]:
-    """Yield the ledgers whose last copy of an entry may be on the bookies."""
+    """Yield ledgers that may have the last copy of an entry on these bookies."""
     names = sorted(verdict.cluster.bookies())
     plan = plan_of_some([ledger.ledger_id for ledger in ledgers], names)
     audit = Audit(verdict.cluster, plan, verdict.run, ())

@@ -1,14 +1,13 @@
 """Choose the ledgers a run recovers, and the ledgers left to their writers.
 
 Rule. After a recovery, the tail ledger of an unbounded log is OPEN again. But only closed ledgers
-can be repaired or can leave a bookie. So a tail ledger naming a bookie gone for good, or made
-read-only by an operator, is closed instead: the log continues in another ledger, and copies can be
-made elsewhere. A tail ledger lacking copies (``lacking``) is closed too. Fragments dropped by their
-log are ignored here.
+can be repaired or can leave a bookie. So a tail ledger is closed instead if it names a bookie that
+is gone for good or was made read-only by an operator: the log continues in another ledger, and
+copies can be made elsewhere. A tail ledger lacking copies (``lacking``) is closed too. Fragments
+dropped by their log do not count here.
 
-All other tail ledgers are left alone if no entry was written since they became OPEN, for example
-after a recovery: a recovery would have no entry to decide, and each run would begin a new term in
-vain.
+Other tail ledgers are left alone if no entry was written since they became OPEN, for example after
+a recovery: no entry is undecided, and each run would begin a new term in vain.
 """
 
 from collections.abc import Collection

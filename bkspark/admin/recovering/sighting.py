@@ -57,7 +57,7 @@ class Weigh:
     ledgers: tuple[LedgerMetadata, ...]
 
     def run(self, beat: Heartbeat = no_heartbeat) -> dict[int, Weight]:
-        """Return weights by ledger id, without ledgers lacking a definite answer."""
+        """Return weights by ledger id; leave out ledgers without a definite answer."""
         found: dict[int, Weight] = {}
         try:
             with open_bookie(self.address).open_root() as root:
@@ -87,7 +87,7 @@ class OpenLedgers:
         )
 
     def look(self, ledgers: Sequence[LedgerMetadata], run: Runner, now_ms: int) -> Looked:
-        """Measure open ledgers and return the time of each one's last change; store no note."""
+        """Measure open ledgers, and return since when each is unchanged; store no note."""
         weights = self._weighed(ledgers, run)
         noted = self._notes.get(layout.OPEN_LEDGERS_KEY)
         before = {} if noted is None else noted.value

@@ -2,8 +2,8 @@
 
 Rule. The time a bookie was away proves nothing about its data. If an operator has set a limit, the
 time only decides when copies are made elsewhere to replace the bookie. A wrong clock makes the
-replacement earlier or later. A bookie coming back later was replaced by a bookie with the copies.
-So a note may be lost: the bookie's time away then starts now.
+replacement earlier or later. A bookie that comes back later was replaced by one with the copies. So
+a note may be lost: the bookie's time away then starts now.
 """
 
 from collections.abc import Collection

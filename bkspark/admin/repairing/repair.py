@@ -1,7 +1,7 @@
 """Carry out the plan of a repair, a few places at a time.
 
-Rule 1. The repair reads the ledger's record first, and reads the record again if changed before
-naming the new member: planned facts count no longer by then.
+Rule 1. The repair reads the ledger's record before copying. If the record has changed before the
+new member is named, the repair reads it again: the plan's facts no longer count.
 
 Rule 2. A problem of one place delays no other place: an impossible step is left, with the reason.
 

@@ -155,7 +155,9 @@ class Widening:
         unfit: set[str],
         before: Sequence[BookieAddress],
     ) -> BookieAddress | None:
-        """Prefer the bookie of the fragment before, to keep a ledger on few bookies."""
+        """Return the bookie of the previous fragment if it fits, so a ledger stays on few
+        bookies.
+        """
         if before and before[-1].bookie_id not in unfit:
             return before[-1]
         return successors.beside(tuple(staying), unfit)

@@ -174,7 +174,7 @@ def _write(
 
 
 def _operation(ledger: LedgerMetadata) -> str | None:
-    """Return the operation that wrote the ledger; None for a ledger older than the note."""
+    """Return the operation that wrote the ledger; None if it was not noted."""
     noted = ledger.settings.custom_metadata.get(OPERATION_KEY)
     return noted or (STREAM if queries_of({}, ledger.transactions) else None)
 
