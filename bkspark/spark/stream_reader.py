@@ -40,6 +40,7 @@ from bkspark.protocol.log.stream_position import (
     Position,
     Resumption,
     begin_at,
+    require_cluster,
     require_order,
     resume,
 )
@@ -112,7 +113,7 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
             offset = extent.first_offset if wanted is None else wanted
             begin = begin_at(extent.end_offset if offset < 0 else offset, extent)
             progress.initial = self._resumed(begin, extent).begin
-        return _to_json(progress.initial)
+        return self._to_json(progress.initial)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return the limit; Spark passes it to ``latestOffset`` if the trigger allows a limit."""
@@ -127,10 +128,11 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
 
         Raises:
             NoSuchEntryError: rows from ``start`` on are gone.
-            InvalidRequestError: ``start`` is no position of this log, or the columns changed.
+            InvalidRequestError: ``start`` is no position of this log in this cluster, or the
+                columns changed.
         """
+        position = self._from_json(start)
         progress, view = self._opened(), self._look()
-        position = _from_json(start)
         if _is_to_come(view.record) and position.generation != view.record.generation:
             with telling_deleted(progress.cluster, self._options.log_name):
                 progress.cluster.log(self._options.log_name)
@@ -138,9 +140,9 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         end = self._end_of_batch(view, found.begin, limit)
         if end <= found.begin:
             progress.given = position
-            return _to_json(position)
+            return self._to_json(position)
         progress.given = end
-        return _to_json(end)
+        return self._to_json(end)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Fix the end of a query that stops after the rows that exist now."""
@@ -156,7 +158,7 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         end = Position(view.record.generation, view.end_offset)
         begin = given.offset if given.generation == end.generation else view.first_offset
         report = {
-            **_to_json(end),
+            **self._to_json(end),
             "backlogEntries": max(0, end.offset - begin),
             "backlogBytes": view.bytes_in(begin, end.offset),
         }
@@ -176,7 +178,7 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
             NoSuchEntryError: some of its rows are gone.
             InvalidRequestError: the batch ends before its start, or is no range of this log.
         """
-        first, past = _from_json(start), _from_json(end)
+        first, past = self._from_json(start), self._from_json(end)
         require_order(first, past)
         if first == past:
             return []
@@ -247,6 +249,27 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
                 self._there, there, self._rows.wanted.names if self._is_projection else None
             )
         return view
+
+    def _to_json(self, position: Position) -> dict[str, Any]:
+        """Convert a position, with the same keys in the same order: Spark compares the texts."""
+        return {
+            "version": OFFSET_VERSION,
+            "generation": position.generation,
+            "offset": position.offset,
+            "cluster": self._opened().cluster.cluster_id,
+        }
+
+    def _from_json(self, value: Mapping[str, Any]) -> Position:
+        version, numbers = value.get("version"), (value.get("generation"), value.get("offset"))
+        cluster_id = value.get("cluster", "")
+        is_known = version == OFFSET_VERSION and isinstance(cluster_id, str)
+        if not is_known or any(type(n) is not int or n < 0 for n in numbers):
+            raise InvalidRequestError(
+                f"the checkpoint has an offset that is not known here: {dict(value)}",
+                hint="read it with the bkspark that wrote it, or begin with a new checkpoint",
+            )
+        require_cluster(cluster_id, self._opened().cluster.cluster_id, self._options.log_name)
+        return Position(value["generation"], value["offset"])
 
     def _has_changed(self, view: LogView) -> bool:
         return self._look(enough=0).record != view.record
@@ -325,22 +348,3 @@ def _extent(view: LogView) -> Extent:
     return Extent(
         record.name, record.generation, view.first_offset, view.end_offset, view.has_open_end
     )
-
-
-def _to_json(position: Position) -> dict[str, Any]:
-    """Convert a position, with the same keys in the same order: Spark compares offsets as texts."""
-    return {
-        "version": OFFSET_VERSION,
-        "generation": position.generation,
-        "offset": position.offset,
-    }
-
-
-def _from_json(value: Mapping[str, Any]) -> Position:
-    version, numbers = value.get("version"), (value.get("generation"), value.get("offset"))
-    if version != OFFSET_VERSION or any(type(n) is not int or n < 0 for n in numbers):
-        raise InvalidRequestError(
-            f"the checkpoint has an offset that is not known here: {dict(value)}",
-            hint="read it with the bkspark that wrote it, or begin with a new checkpoint",
-        )
-    return Position(value["generation"], value["offset"])

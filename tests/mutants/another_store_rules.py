@@ -8,6 +8,10 @@ CLUSTER = "tests/integration/log/test_another_cluster.py"
 BEGAN = f"{CLUSTER}::test_a_write_ends_in_the_cluster_in_which_it_began"
 UPKEEP = f"{CLUSTER}::test_work_of_upkeep_changes_nothing_in_another_cluster"
 ENTRIES = f"{CLUSTER}::test_entries_of_another_cluster_s_journals_are_not_read"
+NO_FURTHER = f"{CLUSTER}::test_a_run_whose_batches_went_into_one_cluster_does_not_go_on_in_another"
+SOURCE = "tests/unit/spark/test_clusters_of_checkpoints.py"
+CHECKPOINT = f"{SOURCE}::test_a_checkpoint_of_another_cluster_is_refused"
+SAID = f"{SOURCE}::test_a_position_says_its_cluster_and_one_that_does_not_is_read"
 AWAY = "tests/unit/spark/test_metadata_store_away.py"
 
 MUTANTS = (
@@ -63,14 +67,6 @@ MUTANTS = (
         (f"{BEGAN}[append]", f"{BEGAN}[stream]"),
     ),
     Mutant(
-        "a tail that is held in one cluster serves in another",
-        "TailWriterCache._committed",
-        Replace(
-            "f'{request.metadata_uri} {batch.staging.cluster_id}'", "f'{request.metadata_uri}'"
-        ),
-        (f"{CLUSTER}::test_a_process_that_holds_a_tail_of_the_first_cluster_writes_in_the_second",),
-    ),
-    Mutant(
         "entries are read in any cluster",
         "SliceReader.read",
         Replace(
@@ -93,6 +89,46 @@ MUTANTS = (
             "Cluster(self.metadata_uri, cluster_id=self.cluster_id)", "Cluster(self.metadata_uri)"
         ),
         (UPKEEP,),
+    ),
+    # --- checkpoints of streaming queries --------------------------------------------------------
+    Mutant(
+        "an offset of one cluster is read in another",
+        "require_cluster",
+        Replace("found not in ('', cluster_id)", "False"),
+        (f"{CHECKPOINT}[true]", f"{CHECKPOINT}[false]"),
+    ),
+    Mutant(
+        "a checkpoint that does not say its cluster is of another",
+        "require_cluster",
+        Replace("found not in ('', cluster_id)", "found != cluster_id"),
+        (SAID,),
+    ),
+    Mutant(
+        "a checkpoint does not say its cluster",
+        "BookKeeperStreamReader._to_json",
+        Replace("self._opened().cluster.cluster_id", "''"),
+        (SAID,),
+    ),
+    Mutant(
+        "a run of a query goes on in another cluster",
+        "require_same_cluster",
+        Replace("before not in ('', now)", "False"),
+        (f"{NO_FURTHER}[False]", f"{NO_FURTHER}[True]"),
+    ),
+    Mutant(
+        "what a query wrote in one cluster keeps its later runs from another",
+        "TailWriterCache._require_same_cluster",
+        Replace("earlier if before == run else ''", "earlier"),
+        (f"{CLUSTER}::test_a_process_that_holds_a_tail_of_the_first_cluster_writes_in_the_second",),
+    ),
+    Mutant(
+        "the cluster of a run is forgotten with its tail",
+        "TailWriterCache.rest",
+        Replace(
+            "for key in list(self._tails):\n    ...",
+            "self._clusters.clear()\nfor key in list(self._tails):\n    self._let_go(key)",
+        ),
+        (f"{NO_FURTHER}[True]",),
     ),
     # --- or no store at all ----------------------------------------------------------------------
     Mutant(

@@ -27,6 +27,7 @@ from bkspark.log.batch.target import WriteRequest
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams.micro_batch import MicroBatch, StreamPart
 from bkspark.log.streams.tail_writer import SINK_POLICY, TailWriter, drop_private
+from bkspark.protocol.log.stream_run import StreamRun, require_same_cluster
 from bkspark.protocol.log.transactions import last_version
 
 DISPLACEMENTS_MAX = 20
@@ -36,7 +37,7 @@ _Key = tuple[str, str, str]
 
 
 class TailWriterCache:
-    """The tails that one process holds, by cluster, log and query.
+    """The tails that one process holds, by metadata URI, log and query.
 
     Spark keeps a process while the query is busy, and ends a process that was idle for about a
     minute. The next process continues the same ledger in its next term, whether this process has
@@ -55,6 +56,7 @@ class TailWriterCache:
         self._policy = policy
         self._rest_after_seconds = rest_after_seconds
         self._tails: dict[_Key, TailWriter] = {}
+        self._clusters: dict[str, tuple[StreamRun, str]] = {}
         self._lock = threading.Lock()
         self._stay: Callable[[], None] | None = None
 
@@ -75,6 +77,7 @@ class TailWriterCache:
 
         Raises:
             LedgerFencedError: a newer run of the query has taken over.
+            InvalidRequestError: an earlier batch of the run went into another cluster.
             LedgerClosedError: the log is sealed.
             NoSuchLedgerError: the log was deleted, with rows of the query.
             NotEnoughBookiesError, OutcomeUnknownError: bookies or the metadata store fail, or too
@@ -87,18 +90,28 @@ class TailWriterCache:
             self._stay()
         with self._lock:
             try:
+                self._require_same_cluster(batch)
                 is_new = self._committed(request, batch)
                 return is_new and batch.row_count > 0
             finally:
                 self._rest_later()
+
+    def _require_same_cluster(self, batch: MicroBatch) -> None:
+        """Check that ``batch`` goes into the cluster of the run's earlier batches in this process.
+
+        The process remembers the last run of each query, also after it has released the tails.
+        """
+        run, cluster_id = batch.run, batch.staging.cluster_id
+        before, earlier = self._clusters.get(run.query_id, (run, ""))
+        require_same_cluster(run, earlier if before == run else "", cluster_id)
+        self._clusters[run.query_id] = run, cluster_id
 
     def _rest_later(self) -> None:
         if self._rest_after_seconds is not None and self._tails:
             self._stay = environment.after(self._rest_after_seconds, self.rest, "let-tails-go")
 
     def _committed(self, request: WriteRequest, batch: MicroBatch) -> bool:
-        place = f"{request.metadata_uri} {batch.staging.cluster_id}"
-        key = (place, request.log_name, batch.run.query_id)
+        key = (request.metadata_uri, request.log_name, batch.run.query_id)
         adopts = True
         problem: BookKeeperError | None = None
         for number in range(DISPLACEMENTS_MAX):

@@ -8,6 +8,9 @@ batch begins at ``end``.
 
 Rule 3. A query never skips lost rows silently: the query gets an error or, on request, a reported
 skip.
+
+Rule 4. A position has a meaning only within its cluster: another cluster's log of the same name has
+other rows at the same offsets.
 """
 
 from dataclasses import dataclass
@@ -112,6 +115,24 @@ def require_order(start: Position, end: Position) -> None:
             f"a batch begins at offset {start.offset} of generation {start.generation} and ends "
             f"before it, at {end.offset} of generation {end.generation}",
             hint="the checkpoint is damaged; begin with a new one",
+        )
+
+
+def require_cluster(found: str, cluster_id: str, log_name: str) -> None:
+    """Check that a checkpoint's position is of the cluster that is read.
+
+    Args:
+        found: the cluster's id in the checkpoint; empty if the checkpoint does not have it.
+
+    Raises:
+        InvalidRequestError: the position is of another cluster.
+    """
+    if found not in ("", cluster_id):
+        raise InvalidRequestError(
+            f"the checkpoint is of log {log_name!r} in cluster {found}, and the query reads from "
+            f"cluster {cluster_id}",
+            hint="begin with a new checkpoint to read this cluster, or give the query the metadata "
+            "URI of the other one",
         )
 
 

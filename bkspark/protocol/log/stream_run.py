@@ -12,12 +12,15 @@ Rule 3. Deleting a log removes rows that checkpoints count as written. So the na
 queries for ever. None of them writes to a later log of the name without a new checkpoint. Only a
 mark is proof: micro-batches without rows leave no mark, so a query without a mark may have lost no
 rows.
+
+Rule 4. All micro-batches of a run go into one cluster. Otherwise the rows before a change of the
+cluster would be in the one, and the rows after it in the other.
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from bkspark.errors import LedgerFencedError, NoSuchLedgerError
+from bkspark.errors import InvalidRequestError, LedgerFencedError, NoSuchLedgerError
 from bkspark.protocol.log.transactions import QUERIES_MAX, QUERY, digest_of, known_queries
 
 RUNS_MAX = 16
@@ -54,6 +57,25 @@ def with_run(streams: Streams, run: StreamRun) -> Streams:
         )
     others = [(query_id, kept) for query_id, kept in streams.items() if query_id != run.query_id]
     return dict([*others, (run.query_id, (*runs, run.run_id)[-RUNS_MAX:])][-QUERIES_MAX:])
+
+
+def require_same_cluster(run: StreamRun, before: str, now: str) -> None:
+    """Check that a micro-batch goes into the cluster of the run's earlier ones (rule 4).
+
+    Args:
+        before: the id of the cluster of the earlier micro-batches; empty if it is not known.
+        now: the id of the cluster in which the tasks wrote the micro-batch.
+
+    Raises:
+        InvalidRequestError: the cluster is another one.
+    """
+    if before not in ("", now):
+        raise InvalidRequestError(
+            f"query {run.query_id} wrote its earlier micro-batches to cluster {before}, and this "
+            f"one goes to cluster {now}, which has come to its place; nothing was committed",
+            hint="bring the earlier cluster back and restart the query, or begin with a new "
+            "checkpoint in this one",
+        )
 
 
 def app_id(query_id: str) -> str:

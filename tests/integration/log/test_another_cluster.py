@@ -83,11 +83,35 @@ def test_a_write_ends_in_the_cluster_in_which_it_began(rig: Rig, kind: str) -> N
 
 
 def test_a_process_that_holds_a_tail_of_the_first_cluster_writes_in_the_second(rig: Rig) -> None:
+    """A new run of the query may do so: its source says whether its rows are there."""
     driver = Driver(rig)
     driver.run(0)
     exchange(rig)
-    assert driver.run(1)
+    again = Driver(rig)
+    again.held = driver.held
+    assert again.run(1) == [True]
     assert len(settled_rows(rig)) == 4 + 10
+
+
+@pytest.mark.parametrize("is_at_rest", [False, True])
+def test_a_run_whose_batches_went_into_one_cluster_does_not_go_on_in_another(
+    rig: Rig, is_at_rest: bool
+) -> None:
+    driver = Driver(rig)
+    driver.run(0)
+    if is_at_rest:
+        driver.held.rest()
+    exchange(rig)
+    batch = driver.planned(1)
+    for _ in range(2):
+        with pytest.raises(InvalidRequestError, match="has come to its place; nothing was comm"):
+            driver.commit(batch)
+    assert rig.rows() == flat(partitions_of(4))
+    other = Driver(rig, query_id="query-2")
+    other.held = driver.held
+    assert other.run(0) == [True]
+    with pytest.raises(InvalidRequestError, match="begin with a new checkpoint"):
+        driver.commit(batch)
 
 
 def test_entries_of_another_cluster_s_journals_are_not_read(rig: Rig) -> None:

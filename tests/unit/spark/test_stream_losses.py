@@ -5,6 +5,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from bkspark.bookkeeper import BookKeeper
 from bkspark.spark.source import BookKeeperDataSource
+from tests.unit.spark.positions import at
 
 
 @pytest.fixture
@@ -25,10 +26,6 @@ def source(log, small_cluster):
     }
     found = BookKeeperDataSource(options)
     return found.streamReader(found.schema())
-
-
-def at(offset):
-    return {"version": 1, "generation": 1, "offset": offset}
 
 
 def batch(source, start):

@@ -16,13 +16,10 @@ from bkspark.ledger.deleting import delete_log
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.log.log_writer import LogWriter
 from bkspark.spark.source import BookKeeperDataSource
+from tests.unit.spark.positions import at
 
 ALL = ReadAllAvailable()
 NO_PASSWORD = Password()
-
-
-def at(offset, generation=1):
-    return {"version": 1, "generation": generation, "offset": offset}
 
 
 class Query:
@@ -76,7 +73,7 @@ def test_a_new_query_begins_where_it_is_told(log, given, offset):
     options = {} if given is None else {"startingOffsets": given}
     query = Query(log.uri, **options)
     assert query.reader.initialOffset() == at(offset)
-    assert list(query.reader.initialOffset()) == ["version", "generation", "offset"]
+    assert list(query.reader.initialOffset()) == ["version", "generation", "offset", "cluster"]
 
 
 def test_latest_is_asked_for_twice_and_is_the_same(log, small_cluster, numbers):

@@ -10,13 +10,10 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructField, Str
 from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.spark.source import BookKeeperDataSource
+from tests.unit.spark.positions import at
 
 N = StructType([StructField("n", LongType())])
 ALL = ReadAllAvailable()
-
-
-def at(offset, generation=1):
-    return {"version": 1, "generation": generation, "offset": offset}
 
 
 @pytest.fixture
