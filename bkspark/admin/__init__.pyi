@@ -159,11 +159,12 @@ def rebalance(
     progress: Callable[[int, int], None] = ...,
     no_lease: bool = False,
 ) -> Report:
-    """Even out the data on the bookies, for example after adding bookies.
+    """Even out the data on the bookies.
 
-    Copies of closed ledgers move, from the fullest bookie first, until no bookie is farther from
-    the mean than the threshold, or no move helps. The measure is bytes of ledgers as reported by
-    bookies, relative to disk size if all disk sizes are known. Exit status 1 if problems remain.
+    Useful after adding bookies. Copies of closed ledgers move, from the fullest bookie first, until
+    no bookie is farther from the mean than the threshold, or no move helps. The measure is bytes of
+    ledgers as reported by bookies, relative to disk size if all disk sizes are known. Exit status 1
+    if problems remain.
 
     ``bkspark.verbs`` describes the arguments shared by all commands.
 
@@ -239,10 +240,10 @@ def repair(
 ) -> Report:
     """Make missing copies of closed ledgers, worst first.
 
-    A copy is made on the same bookie if the bookie answers, otherwise on another bookie, as its
-    replacement. A repair of all ledgers first closes ledgers without a writer, as `recover --all`
-    does. With --watch the command repeats until stopped, with one line a round. Exit status 1 if
-    problems remain; the report gives the reasons.
+    A copy goes to the same bookie if it answers, otherwise to another bookie, which takes its
+    place. A repair of all ledgers first closes ledgers without a writer, as `recover --all` does.
+    With --watch the command repeats until stopped, with one line a round. Exit status 1 if problems
+    remain; the report gives the reasons.
 
     ``bkspark.verbs`` describes the arguments shared by all commands.
 

@@ -44,11 +44,12 @@ def rebalance(
     max_bytes_per_second: Rate = None,
     password: Password,
 ) -> Report:
-    """Even out the data on the bookies, for example after adding bookies.
+    """Even out the data on the bookies.
 
-    Copies of closed ledgers move, from the fullest bookie first, until no bookie is farther from
-    the mean than the threshold, or no move helps. The measure is bytes of ledgers as reported by
-    bookies, relative to disk size if all disk sizes are known. Exit status 1 if problems remain.
+    Useful after adding bookies. Copies of closed ledgers move, from the fullest bookie first, until
+    no bookie is farther from the mean than the threshold, or no move helps. The measure is bytes of
+    ledgers as reported by bookies, relative to disk size if all disk sizes are known. Exit status 1
+    if problems remain.
 
     Raises:
         InvalidRequestError: a number is out of range.

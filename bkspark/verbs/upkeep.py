@@ -97,10 +97,10 @@ def repair(
 ) -> Report:
     """Make missing copies of closed ledgers, worst first.
 
-    A copy is made on the same bookie if the bookie answers, otherwise on another bookie, as its
-    replacement. A repair of all ledgers first closes ledgers without a writer, as `recover --all`
-    does. With --watch the command repeats until stopped, with one line a round. Exit status 1 if
-    problems remain; the report gives the reasons.
+    A copy goes to the same bookie if it answers, otherwise to another bookie, which takes its
+    place. A repair of all ledgers first closes ledgers without a writer, as `recover --all` does.
+    With --watch the command repeats until stopped, with one line a round. Exit status 1 if problems
+    remain; the report gives the reasons.
 
     Raises:
         NoSuchLedgerError: no such log or ledger.
