@@ -123,9 +123,7 @@ def _status_number(state: str) -> int:
 
 
 def _of_last_runs(cluster: Survey) -> Iterator[Gauge]:
-    """Yield the last runs; a verb that never ran has no gauge, because 0 would look like
-    success.
-    """
+    """Yield the last runs. A verb that never ran has no gauge: 0 would look like success."""
     seen = {verb: cluster.upkeep.reports.get(verb) for verb in _RUNS}
     reports = {verb: found.value for verb, found in seen.items() if found is not None}
     for verb, report in reports.items():

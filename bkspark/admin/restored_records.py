@@ -59,7 +59,7 @@ nonce.
 def restored_log(cluster: Cluster, name: str) -> LogRecord:
     """Return a deleted log whose ledgers never count as garbage.
 
-    The new generation is higher than any generation of a log with so many ledgers: no cursor has
+    The new generation is higher than any generation of a log with so many ledgers, so no cursor has
     it.
     """
     before_id = cluster.new_ledger_id()

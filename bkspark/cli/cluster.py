@@ -160,9 +160,7 @@ def bookies(context: typer.Context) -> None:
 
 
 def status(context: typer.Context) -> None:
-    """Show health: bookies, missing copies, ledgers left open. Exit status 1 if something is
-    wrong.
-    """
+    """Show health: bookies, missing copies, open ledgers. Exit status 1 if something is wrong."""
     session = session_of(context)
     with session.survey() as cluster:
         found = health.examine(cluster, session.shown_uri)

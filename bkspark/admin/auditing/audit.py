@@ -166,9 +166,7 @@ class Audit:
     # --- files whose records are missing ------------------------------------------------------
 
     def _look_for_unnamed_files(self, seen: _Seen) -> None:
-        """Where a bookie lacks records naming files, learn the names from others; check the
-        files.
-        """
+        """Where a bookie lacks records naming files, learn the names from others, and check."""
         lacking = [
             (member, ledger_id)
             for (member, ledger_id), holding in seen.holdings.items()
@@ -231,9 +229,7 @@ class Audit:
         return Absent(self.findings.silent[member.bookie_id], is_gone=False)
 
     def _is_inline(self, seen: _Seen, ledger_id: int) -> bool | None:
-        """Return whether records of the ledger hold their rows; None if no member shows a
-        record.
-        """
+        """Return whether the ledger's records hold their rows; None if no member shows one."""
         if any(ledger_id in looked.inline for looked in seen.looked.values()):
             return True
         ledger = seen.audited[ledger_id]
@@ -245,9 +241,7 @@ class Audit:
         return False if is_shown else None
 
     def _waiting(self, ledger: LedgerMetadata, seen: _Seen) -> Waiting | None:
-        """Return why an unclosed ledger is stuck; None if closed, or OPEN with all bookies
-        there.
-        """
+        """Return why an unclosed ledger is stuck; None if closed, or OPEN with all bookies."""
         if ledger.state is LedgerState.CLOSED:
             return None
         away = dict(self._away(ledger, seen))

@@ -183,9 +183,7 @@ class Collector:
         return bool(members)
 
     def _forget(self, log_name: str) -> None:
-        """Have a log forget dropped ledgers that are gone: no client can add them to it any
-        more.
-        """
+        """Have a log forget dropped ledgers that are gone: no client can add them any more."""
         try:
             seen = self._cluster.logs.get(log_name)
             if seen is None or not seen.value.has_any_dropped:

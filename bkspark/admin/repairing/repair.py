@@ -184,9 +184,7 @@ class Repair:
         successors: Successors,
         here: BookieAddress | None,
     ) -> BookieAddress | None:
-        """Return the bookie receiving the copies; None, after noting the reason, without a
-        bookie.
-        """
+        """Return the bookie to receive the copies; None if none can, with the reason noted."""
         need = task.step.need
         place = need.place
         is_lost = place.member in self._cluster.lost_members()

@@ -155,9 +155,7 @@ class Widening:
         unfit: set[str],
         before: Sequence[BookieAddress],
     ) -> BookieAddress | None:
-        """Return the bookie of the previous fragment if it fits, so a ledger stays on few
-        bookies.
-        """
+        """Return the previous fragment's bookie if it fits: a ledger stays on few bookies."""
         if before and before[-1].bookie_id not in unfit:
             return before[-1]
         return successors.beside(tuple(staying), unfit)

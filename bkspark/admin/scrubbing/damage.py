@@ -43,7 +43,7 @@ class BadCopies:
         mark: content to be copied again; None if good copies of the damaged content are there too,
             as after a repair; or an audit sees the content is missing; or no entry of the ledger
             was damaged.
-        is_left: whether a repair is needed.
+        is_left: whether an operator or a repair still has work to do.
         unknown: why the ledger could not be read there; all else is empty then.
     """
 

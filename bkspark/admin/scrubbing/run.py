@@ -87,6 +87,7 @@ class Scrub:
         """Read all copies, or as many as get answers.
 
         Raises:
+            NothingSentError: this process could not ask, and no file was read before.
             OutcomeUnknownError: Spark gave no definite answer before any file was read.
         """
         try:
