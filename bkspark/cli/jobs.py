@@ -27,6 +27,7 @@ _EPILOG = (
 )
 _WHERE = f"Which cluster; {METADATA_URI_VARIABLE} if it is not given."
 _METADATA = Parameter("metadata", str, "", Option(_WHERE, "URI"))
+_OF_ONE = ("--accept-loss", "--seal")
 _ONE_HINT = "With --ledger ID it recovers one ledger, and takes --accept-loss and --seal."
 
 
@@ -52,9 +53,14 @@ def _invoked(name: str, command: Callable[..., None], words: Sequence[str]) -> i
 
 def recover_job(words: Sequence[str]) -> int:
     """Run the job of ``recover``; with ``--ledger`` recover one ledger, step by step."""
-    if any(word.partition("=")[0] == "--ledger" for word in words):
+    options = {word.partition("=")[0] for word in words}
+    if "--ledger" in options:
         return run_job(partial(_invoked, "recover", _recover_one), words, note)
-    return job_of("recover")(words)
+    if options.isdisjoint(_OF_ONE):
+        return job_of("recover")(words)
+    what = f"{' and '.join(_OF_ONE)} are about one ledger"
+    error = InvalidRequestError(what, hint="give --ledger ID, or leave the option out")
+    return failures.report(error, as_json=False)
 
 
 def _recover_one(

@@ -103,13 +103,15 @@ class Writer:
     def force(self) -> Promise | None:
         """Write all held submissions; return the promise of the last entry, if any.
 
-        Acknowledgements come in entry order, so the last one implies all.
+        Acknowledgements come in entry order, so the last one implies all. Raises as ``submit``.
         """
         with self._lock:
-            last = self.backlog.last_promise
-            self.backlog.gathered.let_go()
-            self._leave(self._turn())
-            return last
+            if self.error is None:
+                last = self.backlog.last_promise
+                self.backlog.gathered.let_go()
+                self._leave(self._turn())
+                return last
+        raise self._never_sent()
 
     def roll(self) -> Promise:
         """Write later entries to a new fragment; the promise gives its first entry.

@@ -129,7 +129,7 @@ def test_a_batch_tells_who_steps_in_or_that_there_are_fewer_copies(
         rig.lose(victim)
         result = commit_of(rig, target)
         ledger = f"ledger {result.ledger_id}"
-        reason = result.failures[victim]
+        reason = result.failures[victim].removeprefix(f"bookie {victim}: ")
         assert said(logging.WARNING, ledger, f"bookie {victim} is given up", reason)
         changes = said(logging.INFO, ledger, f"takes the place of {victim}", reason)
         gaps = said(logging.WARNING, ledger, "entries from 0 on", "fewer than 3 copies", reason)

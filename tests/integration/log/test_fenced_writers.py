@@ -79,6 +79,14 @@ def test_it_was_overtaken(
     require_all_fenced(first)
 
 
+def test_a_writer_that_ended_without_entries_on_their_way_cannot_force(log: LogHandle) -> None:
+    first = log.writer(settings=SILENT)
+    first.append(b"a")
+    overtake(log)
+    require_fenced(first.roll)
+    require_fenced(first.force)
+
+
 def seal(log: LogHandle, _keeper: BookKeeper) -> None:
     log.seal()
 
