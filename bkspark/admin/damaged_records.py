@@ -13,11 +13,11 @@ another client meanwhile stays.
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
 from bkspark import environment
+from bkspark.admin import lost_ends
 from bkspark.admin.restored_records import IN_PLACE, restored_bookie, restored_counter, restored_log
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.decisions import tell
@@ -42,11 +42,11 @@ from bkspark.format import (
     report_record,
 )
 from bkspark.format import recovery as recovery_format
+from bkspark.metadata.contract import VersionedBytes
 
 logger = logging.getLogger(__name__)
 
-ASIDE_PREFIX = "aside"
-
+_MISSING = "it is missing"
 _WRITTEN_OVER = "nothing: the next run that notes something there writes it over"
 _RESTS = {
     "bookies": "each ledger that has copies on the bookie, and all that places or moves copies",
@@ -92,10 +92,14 @@ def find_damaged(cluster: Cluster) -> Iterator[DamagedRecord]:
         reason = _reason(cluster, key)
         if reason:
             yield _described(cluster, key, reason)
+    for ledger_id, log in lost_ends.find_missing_ends(cluster):
+        yield _described(cluster, layout.ledger_key(ledger_id), _MISSING, log)
 
 
 def set_aside(cluster: Cluster, key: str, *, url: str = "") -> str:
     """Move an unreadable record's bytes to another key and replace or delete the record.
+
+    A log that ends in the ledger of the record goes on after the ledger (``lost_ends``).
 
     Args:
         url: the bookie's URL, for a bookie record: the record is restored from the cookie there.
@@ -111,12 +115,34 @@ def set_aside(cluster: Cluster, key: str, *, url: str = "") -> str:
     """
     if not key.partition("/")[2] or _kind(key) not in {*_RESTS, *_NOTES}:
         raise _no_key(key)
+    is_ledger = _kind(key) == layout.LEDGERS_PREFIX
+    ledger_id = layout.parse_ledger_key(key.partition("/")[2]) if is_ledger else -1
+    log = lost_ends.log_that_ends_in(cluster, ledger_id) if is_ledger else ""
+    if log:
+        lost_ends.require_end_can_be_lost(cluster, log, ledger_id)
     stored = cluster.store.get(key)
-    if stored is None:
+    if stored is not None:
+        kept = _moved_aside(cluster, key, stored, url)
+    elif log:
+        kept = _marked_aside(cluster, key)
+    else:
         raise InvalidRequestError(
             f"there is no metadata record {key!r}",
             hint="`bkspark metadata damaged` lists those that cannot be read",
         )
+    if log:
+        end = lost_ends.give_lost_place(cluster, log, ledger_id)
+        tell(
+            logger,
+            "log %s goes on at offset %d, after ledger %d, whose rows are lost",
+            log,
+            end,
+            ledger_id,
+        )
+    return kept
+
+
+def _moved_aside(cluster: Cluster, key: str, stored: VersionedBytes, url: str) -> str:
     reason = _malformation(key, stored.value)  # checks the very bytes that are replaced (rule 3)
     if not reason:
         raise InvalidRequestError(
@@ -127,7 +153,7 @@ def set_aside(cluster: Cluster, key: str, *, url: str = "") -> str:
     if not found.can_be_set_aside:
         raise InvalidRequestError(f"metadata record {key!r} stays", hint=found.way_out)
     instead = _replacement(cluster, key, url)
-    kept = f"{ASIDE_PREFIX}/{key}/{environment.token(8)}"
+    kept = _new_key(key)
     cluster.store.put(kept, stored.value, None)  # rule 2
     try:
         cluster.store.put(key, instead, stored.version)  # rule 3
@@ -142,11 +168,24 @@ def set_aside(cluster: Cluster, key: str, *, url: str = "") -> str:
     return kept
 
 
+def _marked_aside(cluster: Cluster, key: str) -> str:
+    """Note that a missing record counts as set aside; return the note's key, or its bytes'."""
+    for name in cluster.store.list(f"{layout.ASIDE_PREFIX}/{key}"):
+        return f"{layout.ASIDE_PREFIX}/{key}/{name}"
+    kept = _new_key(key)
+    cluster.store.put(kept, b"bkspark: this record was missing\n", None)
+    return kept
+
+
+def _new_key(key: str) -> str:
+    return f"{layout.ASIDE_PREFIX}/{key}/{environment.token(8)}"
+
+
 def _kind(key: str) -> str:
     return key.partition("/")[0]
 
 
-def _described(cluster: Cluster, key: str, reason: str) -> DamagedRecord:
+def _described(cluster: Cluster, key: str, reason: str, log: str = "") -> DamagedRecord:
     kind = _kind(key)
     back = "bring it back from a copy of the metadata store"
     aside = f"or `bkspark metadata set-aside {key}`"
@@ -158,23 +197,15 @@ def _described(cluster: Cluster, key: str, reason: str) -> DamagedRecord:
         return DamagedRecord(key, reason, _RESTS[kind], way, False)
     if kind == layout.BOOKIES_PREFIX:
         aside += " --url URL, which makes it anew from the bookie's cookie"
-    log = _log_that_ends_in(cluster, key) if kind == layout.LEDGERS_PREFIX else ""
+    if kind == layout.LEDGERS_PREFIX and not log:
+        log = lost_ends.log_that_ends_in(cluster, layout.parse_ledger_key(key.partition("/")[2]))
     rests = _RESTS.get(kind, "all that needs it")
     if log:
-        rests = f"all of log {log}, which ends in the ledger: once it is set aside, the log can "
-        rests += "only be deleted"
+        rests = (
+            f"all of log {log}, which ends in the ledger: once it is set aside, the rows of the "
+        )
+        rests += "ledger are lost, and the log goes on after them"
     return DamagedRecord(key, reason, rests, f"{back}, {aside}")
-
-
-def _log_that_ends_in(cluster: Cluster, key: str) -> str:
-    """Return the log with the ledger in its tail; empty without such a log."""
-    name = key.partition("/")[2]
-    for log in cluster.log_names():
-        with suppress(BookKeeperError):  # other damaged records are reported separately
-            seen = cluster.logs.get(log)
-            if seen is not None and layout.parse_ledger_key(name) in seen.value.tail:
-                return log
-    return ""
 
 
 def _all_keys(cluster: Cluster) -> Iterator[str]:

@@ -67,6 +67,8 @@ RECOVERIES_PREFIX = "recoveries"
 REPORTS_PREFIX = "reports"
 LEASES_PREFIX = "leases"
 GONE_PREFIX = "gone"
+ASIDE_PREFIX = "aside"
+"""Of the bytes of a record that an operator set aside, below the record's key."""
 GONE_PAGE_LENGTH = 4096
 
 

@@ -40,6 +40,7 @@ from bkspark.log.schema import schema_after
 from bkspark.log.tail_closing import TRIES_MAX, duel, with_closed_tail
 from bkspark.log.writable_tail import OpenTail
 from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.log.lost import missing_end
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import StreamRun
 
@@ -139,9 +140,9 @@ class _Opening:
             return self._opened(seen)
         try:
             closed = with_closed_tail(self._cluster, log, self._password)
-        except NoSuchLedgerError:  # another client closed it meanwhile and found it empty
+        except NoSuchLedgerError as error:  # another client closed it, and found it empty
             if self._cluster.logs.is_current(self._name, seen):
-                raise
+                raise missing_end(self._name, error) from error
             return None
         ledger = self._ledger(closed)
         after = closed.with_tail(ledger.value, schema=self._log_schema(closed))

@@ -13,6 +13,7 @@ from bkspark.cluster.password import Password
 from bkspark.cluster.records import Versioned, back_off
 from bkspark.errors import LedgerExistsError, MetadataVersionError, NoSuchLedgerError
 from bkspark.ledger.recovery.recover import recover
+from bkspark.protocol.log.lost import missing_end
 from bkspark.protocol.log.record import LogRecord
 
 TRIES_MAX = 200
@@ -48,9 +49,9 @@ def update_with_closed_tail(
         before = None if seen is None else seen.value
         try:
             closed = None if before is None else with_closed_tail(cluster, before, password)
-        except NoSuchLedgerError:  # another client closed it meanwhile and found it empty
+        except NoSuchLedgerError as error:  # another client closed it, and found it empty
             if seen is None or cluster.logs.is_current(log_name, seen):
-                raise
+                raise missing_end(log_name, error) from error
             continue
         after = change(closed)
         if seen is not None and after == before:

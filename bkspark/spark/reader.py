@@ -195,7 +195,14 @@ def _log_partitions(cluster: Cluster, record: LogRecord, options: Options) -> li
     offsets = _range(options.read, view.first_offset, view.end_offset, f"log {record.name!r}")
     if not options.read.fails_on_loss:
         offsets = _without_loss(offsets, view)
-    tasks = plan_view(cluster, view, offsets, options.password, options.read.task_bytes)
+    tasks = plan_view(
+        cluster,
+        view,
+        offsets,
+        options.password,
+        options.read.task_bytes,
+        skips_lost=not options.read.fails_on_loss,
+    )
     if not tasks:  # tasks check the password themselves
         make_digester(record.digest, options.password)
     return [TaskPartition(task, view.generation) for task in tasks]

@@ -39,6 +39,7 @@ from bkspark.protocol.log.stream_position import (
     Extent,
     Position,
     Resumption,
+    batch_end,
     begin_at,
     require_cluster,
     require_order,
@@ -201,7 +202,14 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         offsets = OffsetRange(begin.offset, past.offset)
         options = self._options
         cluster = self._opened().cluster
-        tasks = plan_view(cluster, view, offsets, options.password, options.read.task_bytes)
+        tasks = plan_view(
+            cluster,
+            view,
+            offsets,
+            options.password,
+            options.read.task_bytes,
+            skips_lost=not options.read.fails_on_loss,
+        )
         return [TaskPartition(task, view.generation) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -307,7 +315,9 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
                 end = min(end, begin.offset + self._options.read.trigger_entries)
             if self._options.read.trigger_bytes is not None:
                 end = min(end, view.offset_after(begin.offset, self._options.read.trigger_bytes))
-        return Position(begin.generation, end)
+        lost = view.record.lost_in(begin.offset, end)
+        ranges = ((place.first_offset, place.end_offset) for place in lost)
+        return Position(begin.generation, batch_end(begin.offset, end, ranges))
 
 
 def _schema_to_come(options: Options, schema: StructType) -> tuple[bool, StructType]:

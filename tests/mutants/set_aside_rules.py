@@ -13,25 +13,25 @@ BETWEEN = "tests/integration/upkeep/test_repairs_between.py"
 MUTANTS = (
     Mutant(
         "the bytes of a record that is set aside are not kept",
-        "damaged_records.set_aside",
+        "damaged_records._moved_aside",
         Drop("cluster.store.put(kept, stored.value, None)"),
         (f"{EACH}[logs/one]", f"{ASIDE}::test_nothing_changes_where_the_bytes_cannot_be_kept"),
     ),
     Mutant(
         "what another client has stored meanwhile is set aside",
-        "damaged_records.set_aside",
+        "damaged_records._moved_aside",
         Replace("stored.version", "getattr(cluster.store.get(key), 'version', 0) + 1"),
         (f"{ASIDE}::test_a_record_that_was_changed_meanwhile_stays",),
     ),
     Mutant(
         "a record that can be read is set aside",
-        "damaged_records.set_aside",
+        "damaged_records._moved_aside",
         Replace("not reason", "False"),
         (f"{ASIDE}::test_what_can_be_read_is_not_set_aside",),
     ),
     Mutant(
         "a store that stumbles makes a record unreadable",
-        "damaged_records.set_aside",
+        "damaged_records._moved_aside",
         Replace("_malformation(key, stored.value)", "_reason(cluster, key)"),
         (f"{ASIDE}::test_a_store_that_stumbles_makes_no_record_unreadable",),
     ),
@@ -46,13 +46,13 @@ MUTANTS = (
     ),
     Mutant(
         "a note is set aside",
-        "damaged_records.set_aside",
+        "damaged_records._moved_aside",
         Replace("not found.can_be_set_aside", "False"),
         (f"{ASIDE}::test_notes_are_written_over_and_not_set_aside",),
     ),
     Mutant(
         "the record of a ledger stays unreadable",
-        "damaged_records.set_aside",
+        "damaged_records._moved_aside",
         Drop("cluster.store.delete"),
         (f"{EACH}[ledgers/0000000000000001]",),
     ),

@@ -42,6 +42,7 @@ COMPARES = {
 }
 STAMPS = {
     *("admin/auditing/run.py", "admin/maintenance.py", "admin/compacting/run.py"),
+    "admin/lost_ends.py",
     *("admin/repairing/run.py", "admin/scrubbing/run.py"),
     *("admin/recovering/run.py", "admin/lease.py", "cli/watching.py"),
     *("cluster/admission.py", "cluster/cluster.py", "ledger/creating.py"),

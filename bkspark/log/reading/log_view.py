@@ -28,6 +28,7 @@ from bkspark.log.reading.ledger_files import OpenBookies, readable
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.data_loss import LogGeneration
 from bkspark.protocol.log.ledger_list import LoggedLedger, bytes_in, ledgers_in
+from bkspark.protocol.log.lost import missing_end
 from bkspark.protocol.log.record import LogRecord
 
 _LOOKS_MAX = 20
@@ -187,7 +188,11 @@ class LogWatch:
                 return self._view(record, enough)
             except NoSuchLedgerError:  # truncated, overwritten or deleted between the two look-ups
                 continue
-        return self._view(self._record(), enough)
+        record = self._record()
+        try:
+            return self._view(record, enough)
+        except NoSuchLedgerError as error:
+            raise missing_end(self._name, error) from error
 
     def _view(self, record: LogRecord, enough: int | None) -> LogView:
         return view_of(self._cluster, record, self._password, self._ends, enough=enough)

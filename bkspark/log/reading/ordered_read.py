@@ -4,7 +4,7 @@ Rows are striped over files, so the files are not in log order. The range is rea
 window is sorted before it is returned. Memory holds one window.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -39,6 +39,7 @@ class OrderedRead:
     Attributes:
         position_column: first column of the result: the offset or entry id of each row.
         log: the log that is read; None for a ledger.
+        borders: offsets at which lost rows begin, in order; all rows before one can be read.
         faults: replicas that failed so far.
     """
 
@@ -48,6 +49,7 @@ class OrderedRead:
     password: Password
     plan: Callable[[OffsetRange], list[ReadTask]]
     log: LogGeneration | None = None
+    borders: Sequence[int] = ()
     faults: list[ReplicaFault] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[pa.Table]:
@@ -58,12 +60,19 @@ class OrderedRead:
             NoSuchEntryError: the log has dropped some rows meanwhile.
         """
         wanted = pa.schema([(self.position_column, pa.int64()), *self.schema])
-        for begin in range(self.range_.begin, self.range_.end, WINDOW_ROWS):
-            window = OffsetRange(begin, min(self.range_.end, begin + WINDOW_ROWS))
+        for window in self._windows():
             reader = SliceReader(wanted, self.password, log=self.log)
             batches = [batch for task in self.plan(window) for batch in reader.read(task)]
             self.faults += [fault for fault in reader.faults if fault not in self.faults]
             yield pa.Table.from_batches(batches, wanted).sort_by(self.position_column)
+
+    def _windows(self) -> Iterator[OffsetRange]:
+        begin = self.range_.begin
+        while begin < self.range_.end:
+            later = [border for border in self.borders if border > begin]
+            end = min(self.range_.end, begin + WINDOW_ROWS, *later)
+            yield OffsetRange(begin, end)
+            begin = end
 
 
 @dataclass
@@ -112,13 +121,15 @@ def read_view_in_order(
     make_digester(log.digest, password)
     if begin is not None and begin < view.first_offset:
         raise truncated(log.name, view.first_offset, begin)
+    range_ = _bounded(begin, end, view.first_offset, view.end_offset, f"log {log.name!r}")
     return OrderedRead(
-        _bounded(begin, end, view.first_offset, view.end_offset, f"log {log.name!r}"),
+        range_,
         OFFSET_COLUMN,
         arrow_schema.decode(log.schema),
         password,
         lambda window: plan_view(cluster, view, window, password, _TASK_BYTES),
         view.generation,
+        [place.first_offset for place in log.lost_in(range_.begin, range_.end)],
     )
 
 

@@ -9,6 +9,7 @@ write by partition, and in each attempt stripe by stripe. So neighbours in a fil
 in the log. Only rows that were appended through a handle or a log writer are in offset order.
 """
 
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,9 +26,11 @@ from bkspark.log.reading.log_view import LogView, view_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.record import EntryLog
 from bkspark.protocol.ledger.settings import DigestSpec
-from bkspark.protocol.log.data_loss import truncated
+from bkspark.protocol.log.data_loss import LostError, truncated
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
+
+logger = logging.getLogger(__name__)
 
 LOOK_UPS_AT_ONCE = 8
 """Reads of metadata records run in parallel, since each waits for a disk or the network.
@@ -131,10 +134,13 @@ def plan_view(
     offsets: OffsetRange,
     password: Password,
     task_bytes: int | None,
+    *,
+    skips_lost: bool = False,
 ) -> list[ReadTask]:
     """Return tasks that together read ``offsets`` of a log's view.
 
     Args:
+        skips_lost: whether to leave out ledgers that an operator set aside, with a warning.
         task_bytes: approximate bytes per task; None to decide by size and cores.
 
     Raises:
@@ -151,11 +157,12 @@ def plan_view(
             hint="set endingOffsets to latest",
         )
     listed = list(view.ledgers_in(offsets.begin, offsets.end))
-    metadata = _metadata(cluster, view, listed)
+    metadata = _metadata(cluster, view, listed, skips_lost=skips_lost)
     with _Planner(cluster, password) as planner:
         slices = [
             item
             for logged in listed
+            if logged.ledger_id in metadata
             for item in planner.slices(
                 metadata[logged.ledger_id],
                 first_offset=logged.first_offset,
@@ -170,14 +177,14 @@ def plan_view(
 
 
 def _metadata(
-    cluster: Cluster, view: LogView, listed: Sequence[LoggedLedger]
+    cluster: Cluster, view: LogView, listed: Sequence[LoggedLedger], *, skips_lost: bool
 ) -> Mapping[int, LedgerMetadata]:
     """Return metadata by ledger id; look up in parallel the ledgers that the view lacks."""
     unknown = [logged for logged in listed if logged.ledger_id not in view.metadata]
     if not unknown:
         return view.metadata
 
-    def look_up(logged: LoggedLedger) -> LedgerMetadata:
+    def look_up(logged: LoggedLedger) -> LedgerMetadata | None:
         try:
             return cluster.ledger(logged.ledger_id).value
         except NoSuchLedgerError as error:
@@ -190,12 +197,15 @@ def _metadata(
             )
             if gone is None:
                 raise
+            if skips_lost and isinstance(gone, LostError):
+                logger.warning("left out: %s", gone.args[0])
+                return None
             raise gone from error
 
     ledgers = environment.for_each(
         look_up, unknown, at_once=LOOK_UPS_AT_ONCE, name="look-up-ledgers"
     )
-    return {**view.metadata, **{ledger.ledger_id: ledger for ledger in ledgers}}
+    return {**view.metadata, **{one.ledger_id: one for one in ledgers if one is not None}}
 
 
 def plan_ledger(

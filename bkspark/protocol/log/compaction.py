@@ -30,6 +30,7 @@ from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState
 from bkspark.protocol.log import ledger_list
 from bkspark.protocol.log.ledger_list import (
+    LOST_ENTRIES,
     LoggedLedger,
     Page,
     PageContents,
@@ -69,6 +70,7 @@ def runs_of(log: LogRecord, target_bytes: int = TARGET_BYTES) -> Iterator[Run]:
     length = 0
     for place in log.ledgers_in(log.first_offset, log.end_offset):
         is_small = place.length_bytes * 2 <= target_bytes and place.first_offset >= log.first_offset
+        is_small = is_small and place.entry_count < LOST_ENTRIES
         has_room = length + place.length_bytes <= target_bytes and len(begun) < RUN_LENGTH_MAX
         if not (is_small and has_room):
             yield from _run(begun)

@@ -227,6 +227,10 @@ class LogContents:
         """Yield the closed ledgers with some of the offsets ``[begin, end)``, in order."""
         return ledger_list.ledgers_in(self.stretches, begin, end, self.source)
 
+    def lost_in(self, begin: int, end: int) -> Iterator[LoggedLedger]:
+        """Yield the lost places with some of the offsets ``[begin, end)``, in order."""
+        return ledger_list.lost_in(self.stretches, begin, end, self.source)
+
     def every_ledger(self) -> Iterator[LoggedLedger]:
         """Yield all closed ledgers in order; reads every page of places."""
         return self.ledgers_in(0, self.end_offset)

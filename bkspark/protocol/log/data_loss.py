@@ -6,7 +6,10 @@ Such entries lie below the log's first offset, or in an earlier generation.
 Rule 2. A reader never skips such entries silently. The reader gets an error that names the entries
 and the log's present beginning; or, on request, a reported skip.
 
-Rule 3. Entries moved to another ledger by a compaction are no loss, and no reader skips them: a
+Rule 3. The log may still list a ledger whose metadata record an operator set aside. Its entries are
+lost, as under rule 2. A record that is only missing is an error on every read.
+
+Rule 4. Entries moved to another ledger by a compaction are no loss, and no reader skips them: a
 second read finds the entries.
 """
 
@@ -14,6 +17,7 @@ from dataclasses import dataclass
 
 from bkspark.errors import NoSuchEntryError
 from bkspark.protocol.log.contents import LogContents
+from bkspark.protocol.log.ledger_list import LoggedLedger
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +59,22 @@ def truncated(
     )
 
 
+class LostError(NoSuchEntryError):
+    """The entries are lost: the operator set aside the metadata record of their ledger."""
+
+
+def lost(log_name: str, begin: int, end: int, place: LoggedLedger) -> LostError:
+    """Return the error for the offsets ``[begin, end)`` of ``place``, which was set aside."""
+    return LostError(
+        f"the metadata record of ledger {place.ledger_id} of log {log_name!r} was set aside, so "
+        f"{_shown(begin, end)} cannot be read",
+        hint=f"read up to offset {place.first_offset}, or from offset {place.end_offset} on; a "
+        "DataFrame or a stream with failOnDataLoss=false leaves out what is lost",
+    )
+
+
 class MovedError(NoSuchEntryError):
-    """The entries are in the log, in another ledger (rule 3)."""
+    """The entries are in the log, in another ledger (rule 4)."""
 
 
 def _moved(wanted: LogGeneration, begin: int, end: int) -> MovedError:

@@ -24,6 +24,11 @@ from typing import Protocol, TypeAlias
 
 from bkspark.errors import InvalidRequestError
 
+LOST_ENTRIES = 2**48
+"""Entries of the place of a ledger whose end is unknown for good. No ledger has so many. So no
+offset that was acknowledged in the ledger is given to another entry.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class LoggedLedger:
@@ -237,6 +242,18 @@ def ledgers_in(
             yield from ledgers_in(source.contents(one).stretches, begin, end, source)
         else:
             yield one
+
+
+def lost_in(
+    stretches: Iterable[Stretch], begin: int, end: int, source: PageSource
+) -> Iterator[LoggedLedger]:
+    """Yield the lost places with some of the offsets ``[begin, end)``; read only their pages."""
+    for one in stretches:
+        if one.entry_count >= LOST_ENTRIES and begin < one.end_offset and one.first_offset < end:
+            if isinstance(one, Page):
+                yield from lost_in(source.contents(one).stretches, begin, end, source)
+            else:
+                yield one
 
 
 def bytes_in(stretches: Iterable[Stretch], begin: int, end: int, source: PageSource) -> int:

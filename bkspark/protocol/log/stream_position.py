@@ -13,6 +13,7 @@ Rule 4. A position has a meaning only within its cluster: another cluster's log 
 other rows at the same offsets.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bkspark.errors import InvalidRequestError, NoSuchEntryError
@@ -102,6 +103,19 @@ def resume(start: Position, extent: Extent, *, fails_on_loss: bool) -> Resumptio
             hint=f"begin with a new checkpoint, or set failOnDataLoss=false to go on at {hint}",
         )
     return Resumption(first, loss, skipped)
+
+
+def batch_end(begin: int, end: int, lost: Iterable[tuple[int, int]]) -> int:
+    """Return the end of a batch ``[begin, end)`` that has no lost offsets, or nothing else.
+
+    So a query reads all entries before a lost place, and passes the whole place in one batch.
+
+    Args:
+        lost: ranges of lost offsets within the batch, in order.
+    """
+    for first, past in lost:
+        return first if begin < first else past
+    return end
 
 
 def require_order(start: Position, end: Position) -> None:
