@@ -6,7 +6,7 @@ Code inside reports a certain absence itself; any ``OSError`` that leaves the bl
 import errno
 from types import TracebackType
 
-from bkspark.errors import BookieUnavailableError
+from bkspark.errors import BookieUnavailableError, BookKeeperError, NothingSentError
 from bkspark.storage.access import who_may
 
 _HINTS = {
@@ -24,8 +24,20 @@ _HINTS = {
     errno.ENOTDIR: "there is a file or a symbolic link where a directory belongs",
 }
 
-_OWN = (errno.EACCES, errno.EMFILE, errno.ENFILE)
-"""Errors of this process, not of the bookie: the bookie's operator cannot mend them."""
+_NO_FILE = (errno.EMFILE, errno.ENFILE)
+
+
+class TooManyOpenFilesError(BookieUnavailableError):
+    """This process cannot open a file. The bookie is not at fault, and any other is the same."""
+
+    def nothing_sent(self) -> NothingSentError:
+        """The error of a call that ends for that reason."""
+        return NothingSentError(self.args[0])
+
+
+def as_judged(error: BookKeeperError) -> BookKeeperError:
+    """Return ``error`` as a writer judges it: the writer ends if no bookie is at fault."""
+    return error.nothing_sent() if isinstance(error, TooManyOpenFilesError) else error
 
 
 class UnavailableOnOSError:
@@ -57,9 +69,11 @@ class UnavailableOnOSError:
         if isinstance(error, OSError):
             reason = error.strerror or str(error) or type(error).__name__
             hint = getattr(error, "hint", "") or self._hint_for(error.errno or 0)
-            if error.errno in _OWN:  # in the reason, which reaches the user without the hint
+            is_own = error.errno in _NO_FILE or getattr(error, "is_out_of_files", False)
+            if is_own or error.errno == errno.EACCES:  # the reason is passed on without the hint
                 reason, hint = f"{reason} ({hint})", ""
-            raise BookieUnavailableError(
+            told = TooManyOpenFilesError if is_own else BookieUnavailableError
+            raise told(
                 f"{self._who}: cannot {self._operation} {self._name}: {reason}", hint=hint
             ) from error
 

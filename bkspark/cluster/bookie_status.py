@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from bkspark.bookie.contract import BookieAddress
+from bkspark.bookie.os_errors import TooManyOpenFilesError
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.records import Records
 from bkspark.errors import BookieUnavailableError, BookKeeperError
@@ -91,11 +92,17 @@ def usable(statuses: Iterable[BookieStatus], lost: Collection[Member]) -> Usable
 
 
 def look_at(record: BookieRecord, address: BookieAddress) -> BookieStatus:
-    """Observe a bookie now."""
+    """Observe a bookie now.
+
+    Raises:
+        TooManyOpenFilesError: this process cannot look.
+    """
     try:
         with open_bookie(address).open_root() as root:
             free, total = root.free_bytes(), root.total_bytes()
             return BookieStatus(record, "", free, root.write_problem(), total)
+    except TooManyOpenFilesError:
+        raise
     except BookieUnavailableError as error:
         return BookieStatus(record, str(error))
 

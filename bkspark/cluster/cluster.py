@@ -6,6 +6,7 @@ from typing import Self
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
+from bkspark.bookie.os_errors import TooManyOpenFilesError
 from bkspark.cluster import admission, bookie_client, fan_out
 from bkspark.cluster.admission import NewBookie, Site
 from bkspark.cluster.bookie_client import BookieClient
@@ -220,6 +221,9 @@ class Cluster(BoundToProcess):
             exclude: bookie ids to skip.
             enough: once so many are usable, wait only shortly for the rest.
             needed: if fewer are usable in time, silent bookies get more time.
+
+        Raises:
+            NothingSentError: this process cannot open files, so it cannot look.
         """
         known = self.bookies(step_over).values()
         records = [record for record in known if record.bookie_id not in exclude]
@@ -230,6 +234,9 @@ class Cluster(BoundToProcess):
             enough=enough,
             needed=needed,
         )
+        for seen in answers.values():
+            if isinstance(seen, TooManyOpenFilesError):
+                raise seen.nothing_sent()
         return [
             BookieStatus(record, f"bookie {record.bookie_id} does not answer")
             if isinstance(seen, BookieUnavailableError)

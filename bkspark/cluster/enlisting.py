@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from bkspark.bookie.contract import BookieAddress, Journal
+from bkspark.bookie.os_errors import TooManyOpenFilesError
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster import bookie_client
 from bkspark.cluster.bookie_client import BookieClient
@@ -118,24 +119,38 @@ class Begun:
     Attributes:
         bookie_ids: bookies that have taken all requested files.
         failed: bookies that have not, each with the reason.
+        own_fault: why this process could not ask a bookie at all, if so.
     """
 
     def __init__(
         self,
         journals: Mapping[str, Journal | None] | None = None,
         failed: Mapping[str, str] | None = None,
+        own_fault: TooManyOpenFilesError | None = None,
     ) -> None:
         self.failed = dict(failed or {})
         self._journals = {who: begun for who, begun in (journals or {}).items() if begun}
         self.bookie_ids = frozenset(journals or ())
+        self.own_fault = own_fault
         self._is_closed = False
 
     def add(self, other: "Begun") -> None:
         """Take over all journals of ``other``."""
         self.bookie_ids |= other.bookie_ids
         self.failed |= other.failed
+        self.own_fault = self.own_fault or other.own_fault
         self._journals |= other._journals
         other._journals = {}
+
+    def require_asked(self) -> None:
+        """Close all journals and raise if this process could not ask a bookie.
+
+        Raises:
+            NothingSentError: it could not, and no other bookie will do.
+        """
+        if self.own_fault is not None:
+            self.close()
+            raise self.own_fault.nothing_sent()
 
     def hand_over(self, bookie_id: str) -> Journal | None:
         """The journal on a bookie, to be closed by the caller; None if there is none any more."""
@@ -199,14 +214,16 @@ def enlist(
     )
     taken: dict[str, Journal | None] = {}
     failed: dict[str, str] = {}
+    own_fault: TooManyOpenFilesError | None = None
     for client, answer in answers.items():
         if isinstance(answer, BookieUnavailableError):
             client.begin_close()
             failed[client.address.bookie_id] = str(answer.args[0])
+            own_fault = answer if isinstance(answer, TooManyOpenFilesError) else own_fault
         else:
             client.cleanup.pop_all()
             taken[client.address.bookie_id] = answer
-    return Begun(taken, failed)
+    return Begun(taken, failed, own_fault)
 
 
 def journal_on(address: BookieAddress, ledger: LedgerMetadata, begun: Begun) -> Journal:

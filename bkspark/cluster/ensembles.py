@@ -11,17 +11,16 @@ Rule 3. If fewer bookies than wanted are usable after that, a new ledger is smal
 until a request for a second writer has failed too: one lost answer makes no ledger smaller.
 """
 
-import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
-from bkspark.cluster import ensemble_log
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun, Joining, enlist
+from bkspark.cluster.refusals import give_up, naming
 from bkspark.cluster.stepping_over import leave_out, leave_out_unless
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.format.digest import Digester
@@ -29,8 +28,6 @@ from bkspark.protocol.bookies import placement
 from bkspark.protocol.bookies.placement import Candidate
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, Member
 from bkspark.protocol.ledger.quorum import Quorum
-
-logger = logging.getLogger(__name__)
 
 SPARES_MAX = 4
 """More bookies do not fail during one write, unless all fail together."""
@@ -125,7 +122,7 @@ def _place(
     while True:
         size = max(least, min(pool.size - len(refused), wanted.ensemble_size))
         quorum = wanted.on_fewer(size)
-        with _naming(refused):
+        with naming(refused):
             ensemble = pool.choose(size, exclude=refused)
         others = pool.size - len(refused) - len(ensemble)
         # A new token each time: a refusing bookie may still take the old request late, and is a
@@ -138,9 +135,7 @@ def _place(
             spares = tuple(pool.spares(ensemble, refused))
             return Placed(quorum, tuple(ensemble), spares, token, begun)
         begun.close()
-        for address in failed:
-            refused[address.bookie_id] = begun.failed[address.bookie_id]
-            _give_up(cluster, ledger_id, address, begun.failed[address.bookie_id])
+        refused |= give_up(cluster, ledger_id, failed, begun)
 
 
 def spares_of(cluster: Cluster, ensemble: Sequence[BookieAddress]) -> list[BookieAddress]:
@@ -194,8 +189,7 @@ def replace(cluster: Cluster, vacancy: Vacancy) -> Replacement:
         begun = enlist({vacancy.ensemble_index: address}, vacancy.joining, held=vacancy.held)
         if begun.bookie_ids:
             return Replacement(address, begun, failed)
-        failed[address.bookie_id] = why = begun.failed[address.bookie_id]
-        _give_up(cluster, vacancy.ledger_id, address, why)
+        failed |= give_up(cluster, vacancy.ledger_id, [address], begun)
     return Replacement(None, Begun(), failed)
 
 
@@ -270,9 +264,9 @@ def regroup(cluster: Cluster, wanted: Regrouping) -> Regrouped:
         if not refused:
             ensemble = tuple(places[index] for index in sorted(places))
             return Regrouped(ensemble if len(places) == size else (), pool.addresses, begun, failed)
-        for address in refused:
-            failed[address.bookie_id] = why = begun.failed[address.bookie_id]
-            _give_up(cluster, wanted.ledger_id, address, why)
+        if begun.own_fault is not None:  # whom it asked, it does not ask again (R19)
+            return Regrouped((), pool.addresses, begun, failed | begun.failed)
+        failed |= give_up(cluster, wanted.ledger_id, refused, begun)
 
 
 class Successors:
@@ -378,23 +372,3 @@ class _Pool:
         used = {address.bookie_id for address in near}.union(exclude)
         free = [c for c in self._candidates if c.member.bookie_id not in used]
         return self.choose(min(len(free), count), exclude=exclude, near=near)
-
-
-def _give_up(cluster: Cluster, ledger_id: int, address: BookieAddress, why: str) -> None:
-    cluster.note_failure(address.member)
-    ensemble_log.given_up(logger, ledger_id, address.bookie_id, why)
-
-
-@contextmanager
-def _naming(refused: Mapping[str, str]) -> Iterator[None]:
-    """Add to a ``NotEnoughBookiesError`` the bookies that seemed usable and refused."""
-    try:
-        yield
-    except NotEnoughBookiesError as error:
-        if not refused:
-            raise
-        names, reasons = ", ".join(sorted(refused)), "; ".join(dict.fromkeys(refused.values()))
-        raise NotEnoughBookiesError(
-            f"{error.args[0]}: {names} could not be written to just now ({reasons})",
-            hint=error.hint,
-        ) from error

@@ -90,6 +90,7 @@ class S3Doubt(OSError):
         is_passing: the next attempt may well succeed, soon.
         asks_for_less: the store asked for fewer requests, and did not act on this request.
         is_absent: no server was reached.
+        is_out_of_files: this process could not open a connection.
         retry_after: seconds that the store wants to pass before a retry.
         hint: the user's next action; may be empty.
     """
@@ -108,6 +109,7 @@ class S3Doubt(OSError):
         self.is_passing = is_passing
         self.asks_for_less = asks_for_less
         self.is_absent = is_absent
+        self.is_out_of_files = False
         self.retry_after = retry_after
         self.hint = hint
 
@@ -341,11 +343,13 @@ def _no_answer(error: Exception) -> S3Doubt:
         return S3Doubt(f"no answer from {endpoint} in time ({kind})", is_passing=True, hint=hint)
     causes = list(_causes(error))
     if any(getattr(cause, "errno", 0) in (errno.EMFILE, errno.ENFILE) for cause in causes):
-        return S3Doubt(
+        doubt = S3Doubt(
             "too many open files: nothing was sent",
             is_absent=True,
             hint="raise the limit of open files (ulimit -n), or keep fewer handles open",
         )
+        doubt.is_out_of_files = True
+        return doubt
     for cause, what in _UNREACHED:
         if any(isinstance(found, cause) for found in causes):
             return S3Doubt(

@@ -112,7 +112,7 @@ MUTANTS = (
     ),
     Mutant(
         "a ledger that is not made does not say why",
-        "ensembles._naming",
+        "refusals.naming",
         Replace(
             "f'{error.args[0]}: {names} could not be written to just now ({reasons})'",
             "f'{error.args[0]}: {names} could not be written to just now'",

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal
 from bkspark.bookie.messages import told_of
+from bkspark.bookie.os_errors import as_judged
 from bkspark.cluster.bookie_client import SLOWEST_BYTES_PER_SECOND, BookieClient
 from bkspark.cluster.patience import Patience
 from bkspark.errors import BookieUnavailableError, BookKeeperError
@@ -223,4 +224,4 @@ class Lane:
             self._report(Stored(self.ensemble_index, self.address.bookie_id, *ids))
 
     def _failed(self, error: BookKeeperError) -> Failed:
-        return Failed(self.ensemble_index, self.address.bookie_id, error)
+        return Failed(self.ensemble_index, self.address.bookie_id, as_judged(error))

@@ -73,6 +73,7 @@ class Opener:
         places = {take.index: self._located(take.member) for take in asked}
         begun = enlist(places, joining, needed=len(places) - others)
         self.begun.add(begun)
+        begun.require_asked()
         found: list[steps.Event] = []
         for take in asked:
             name, problem = take.member.bookie_id, ""

@@ -13,6 +13,7 @@ from functools import partial
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
+from bkspark.bookie.os_errors import as_judged
 from bkspark.cluster import ensemble_log
 from bkspark.cluster.bookie_client import BookieClient, close_all, seconds_to_store
 from bkspark.cluster.client_counts import ClientCounts
@@ -296,7 +297,7 @@ class RecordWriter:
                 self._note(error.problems)
                 raise
             except BookieUnavailableError as error:
-                return steps.Failed(index, name, error), None
+                return steps.Failed(index, name, as_judged(error)), None
             self._commit.holders.copied(log, name)
         self._note(bad)
         return steps.Copied(index, name, step.add.first_entry_id, tuple(bad.items())), None
@@ -317,7 +318,7 @@ class RecordWriter:
         for index, channel in zip(step.indexes, questions):
             event = answers[channel]
             if isinstance(event, BookieUnavailableError):
-                event = steps.Failed(index, channel.address.bookie_id, event)
+                event = steps.Failed(index, channel.address.bookie_id, as_judged(event))
             found.append((event, None))
         return found
 

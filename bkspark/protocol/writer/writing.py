@@ -21,7 +21,8 @@ Rule 4. ``ensemble_change`` decides replacements and their delay. If no bookie i
 continues as with delay, and looks again when the next member fails.
 
 Rule 5. The writer ends on a fence on any member, on losing the ledger, on an add that can reach no
-ack quorum, or on an add that took too long. After the end no add is acknowledged; pending adds have
+ack quorum, on an add that took too long, or if its own process cannot ask a member: no other member
+would do. After the end no add is acknowledged; pending adds have
 an unknown outcome (RB-35).
 
 Rule 6. In a ledger that guarantees its write quorum, a member is replaced only after all entries
@@ -46,6 +47,7 @@ from itertools import chain
 from bkspark.errors import (
     BookKeeperError,
     LedgerFencedError,
+    NothingSentError,
     OutcomeUnknownError,
 )
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
@@ -303,9 +305,11 @@ class LedgerWriter:
         return index not in self.changes.failed and self.ensemble[index].bookie_id == bookie_id
 
     def _fail(self, event: steps.Failed) -> list[steps.Instruction]:
-        """End after a fence, else release the member (rules 4 and 5)."""
+        """End after a fence or without a question, else release the member (rules 4 and 5)."""
         if isinstance(event.error, LedgerFencedError):
             raise event.error
+        if isinstance(event.error, NothingSentError):  # but other members were sent entries
+            raise event.error.in_doubt(f"ledger {self.metadata.ledger_id}")
         return self._release(event.ensemble_index, event.bookie_id, str(event.error))
 
     def _release(self, index: int, bookie_id: str, reason: str) -> list[steps.Instruction]:

@@ -2,10 +2,8 @@
 
 import os
 import re
-import resource
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -19,6 +17,7 @@ from bkspark.metadata.files import FileMetadataStore
 from bkspark.metadata.versioned_store import MARKER
 from bkspark.storage import access, posix_calls
 from bkspark.storage.access import PRIVATE, Access, NotPrivateError
+from tests.unit.starving import starved
 
 GROUP = os.getegid()
 ANOTHER = GROUP + 7
@@ -336,24 +335,3 @@ def init_private(place: Path) -> str:
     uri = (place / "meta").as_uri()
     init_cluster(uri, [(place / f"b{n}").as_uri() for n in (1, 2, 3)])
     return uri
-
-
-@contextmanager
-def starved() -> Iterator[None]:
-    """This process has no descriptor left."""
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    open_now = os.open(os.devnull, os.O_RDONLY)
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + 1, limits[1]))
-        held = []
-        with suppress(OSError):
-            while True:
-                held.append(os.open(os.devnull, os.O_RDONLY))
-        try:
-            yield
-        finally:
-            for descriptor in held:
-                os.close(descriptor)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-        os.close(open_now)

@@ -5,6 +5,8 @@ import socket
 
 import pytest
 
+from bkspark.bookie.os_errors import TooManyOpenFilesError, UnavailableOnOSError
+from bkspark.errors import BookieUnavailableError
 from bkspark.storage import connection
 from bkspark.storage.connection import S3Doubt
 
@@ -87,3 +89,7 @@ def test_a_store_that_is_not_reached_says_why(cause: BaseException, words: str) 
     assert "secret" not in str(doubt)
     assert doubt.hint
     assert doubt.is_absent
+    with pytest.raises(BookieUnavailableError) as told, UnavailableOnOSError("b1", "read", "x"):
+        raise doubt
+    is_own = getattr(cause, "errno", 0) == errno.EMFILE
+    assert isinstance(told.value, TooManyOpenFilesError) == is_own
