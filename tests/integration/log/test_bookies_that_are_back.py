@@ -7,11 +7,13 @@ import pytest
 from bkspark import admin
 from bkspark.admin.auditing import open_end
 from bkspark.bookkeeper import BookKeeper
-from bkspark.errors import NotEnoughBookiesError
+from bkspark.cluster.password import Password
+from bkspark.errors import InvalidTermError, NotEnoughBookiesError
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.log import rolling
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.log_writer import LogWriter
+from bkspark.log.recovering import recover_ledger
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from tests.integration.log_scenes import NAME, SILENT, one_ledger, unbounded, values
 from tests.integration.rig import Rig
@@ -280,3 +282,28 @@ def test_a_whole_log_is_not_closed_by_a_repair(rig: Rig, keeper: BookKeeper) -> 
     admin.repair(rig.uri, open_grace=0)
     assert not admin.audit(rig.uri).left
     assert only_ledger(keeper, log).state is LedgerState.OPEN
+
+
+@pytest.mark.thorough
+def test_an_operator_has_an_older_fragment_made_whole_under_a_living_writer(
+    rig: Rig, keeper: BookKeeper
+) -> None:
+    """The writer is short of nothing and stays in its ledger, and a repair leaves open ledgers."""
+    log = unbounded(keeper)
+    shortened(rig, log, WriterSettings(explicit_lac_ms=1)).release()
+    writer = log.writer(settings=WriterSettings(explicit_lac_ms=1))
+    writer.append(b"c")
+    wait_for_all_copies(writer._segment.handle)
+    writer.roll()
+    admin.repair(rig.uri)
+    ledger = only_ledger(keeper, log)
+    assert ledger.state is LedgerState.OPEN
+    assert [left.subject for left in admin.audit(rig.uri).left] == [f"ledger {ledger.ledger_id}"]
+    recover_ledger(keeper._cluster, ledger.ledger_id, Password(), seals=True)
+    with pytest.raises(InvalidTermError):
+        writer.append(b"after the fence")
+    with log.writer(settings=SILENT) as after:
+        after.append(b"d")
+        wait_for_all_copies(after._segment.handle)
+        require_whole(keeper, log)
+    assert values(log) == [b"a", b"b", b"c", b"d"]
