@@ -171,7 +171,7 @@ class Cluster(BoundToProcess):
         at least one of the two clients notices the other (``admin.bookies.removing``).
         """
         seen = self.registrations.get(member.bookie_id)
-        return seen is not None and seen.value.is_going
+        return seen is None or seen.value.is_going  # unreadable and left out: it may be going
 
     def address(self, record: BookieRecord) -> BookieAddress:
         return BookieAddress(

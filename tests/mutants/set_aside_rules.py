@@ -8,6 +8,7 @@ EACH = f"{ASIDE}::test_a_record_is_named_and_set_aside_and_its_bytes_stay"
 STRAYS = f"{ASIDE}::test_ledgers_of_a_log_that_was_set_aside_are_never_garbage"
 GO_ON = f"{ASIDE}::test_readers_and_writers_go_on_without_a_bookie_whose_record_is_unreadable"
 
+UNREADABLE = "tests/integration/upkeep/test_unreadable_bookies.py"
 BETWEEN = "tests/integration/upkeep/test_repairs_between.py"
 
 MUTANTS = (
@@ -120,14 +121,47 @@ MUTANTS = (
     ),
     Mutant(
         "a repair takes a bookie whose record cannot be read for one that is gone",
-        "_without_those_of",
+        "why_left",
         Replace(
-            "{member.bookie_id for one in fragments for member in one.ensemble} & set(unknown)",
+            "{member.bookie_id for member in members_of(ledger)}.intersection(unreadable)",
             "set()",
         ),
         (
             f"{BETWEEN}::test_an_unreadable_record_of_a_bookie_stops_repairs_of_its_own_ledgers_only",
         ),
+    ),
+    Mutant(
+        "the record of a deleted ledger does not wait for an unreadable bookie",
+        "owing",
+        Replace("m in registered or m.bookie_id in unknown", "m in registered"),
+        (f"{UNREADABLE}::test_deletions_wait_for_an_unreadable_bookie_and_others_go_on",),
+    ),
+    Mutant(
+        "a rebalance moves places of ledgers that name an unreadable bookie",
+        "balancing.run.plan_of",
+        Replace("not why_left(x, unreadable)", "True"),
+        (
+            f"{UNREADABLE}"
+            "::test_a_rebalance_moves_nothing_of_ledgers_that_name_an_unreadable_bookie",
+        ),
+    ),
+    Mutant(
+        "a decommission moves places of ledgers that name an unreadable bookie",
+        "draining.plan.plan_of",
+        Replace("left is None and reason", "False"),
+        (f"{UNREADABLE}::test_a_decommission_moves_what_does_not_concern_an_unreadable_bookie",),
+    ),
+    Mutant(
+        "an unreadable bookie is surely not going",
+        "Cluster.is_going",
+        Replace("seen is None or seen.value.is_going", "seen is not None and seen.value.is_going"),
+        (f"{UNREADABLE}::test_only_what_was_unreadable_at_the_start_is_left_out",),
+    ),
+    Mutant(
+        "what becomes unreadable meanwhile is left out too",
+        "leave_out_unreadable",
+        Replace("key.rpartition('/')[2] not in found", "False"),
+        (f"{UNREADABLE}::test_only_what_was_unreadable_at_the_start_is_left_out",),
     ),
     Mutant(
         "an audit takes a bookie whose record cannot be read for one that is gone",

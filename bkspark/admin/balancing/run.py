@@ -7,7 +7,7 @@ a balance is not worth a second attempt.
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from bkspark.admin.auditing.holding import known_fragments
@@ -18,6 +18,7 @@ from bkspark.admin.maintenance import Left, Progress, Report, Tell, planned, tel
 from bkspark.admin.noted_damage import Marks, NotedDamage
 from bkspark.admin.repairing.repair import Repair
 from bkspark.admin.repairing.run import counters_of
+from bkspark.admin.unreadable_bookies import leave_out_unreadable, left_records, why_left
 from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
@@ -60,8 +61,9 @@ def rebalance(
         OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
     runner = telling(run, tell)
+    unreadable = leave_out_unreadable(cluster)
     records = read_records(cluster)
-    plan = plan_of(cluster, records, wanted, runner)
+    plan = plan_of(cluster, records, wanted, runner, unreadable)
     if dry_run:
         return planned(VERB, plan)
     work = Repair(cluster, wanted.password, runner, wanted.bytes_per_second)
@@ -73,7 +75,7 @@ def rebalance(
         "places": work.counts["places"],
         "bytes": work.counts["bytes"],
     }
-    left = [*work.left, *_unreadable(records)]
+    left = [*work.left, *_unreadable(records), *left_records(unreadable)]
     carried_out = {step.need.place for step in work.done}
     moved = [move for move in plan.moves if move.place in carried_out]
     return Report(
@@ -87,19 +89,31 @@ def rebalance(
     )
 
 
-def plan_of(cluster: Cluster, records: Records, wanted: Wanted, run: Runner) -> BalancePlan:
-    """Plan the moves; change nothing."""
+def plan_of(
+    cluster: Cluster,
+    records: Records,
+    wanted: Wanted,
+    run: Runner,
+    unreadable: Collection[str] = (),
+) -> BalancePlan:
+    """Plan the moves; change nothing.
+
+    Args:
+        unreadable: ids of bookies whose records cannot be read; ledgers that name one stay.
+    """
     statuses = cluster.probe()
     lost = cluster.lost_members()
     alone = {s.record.bookie_id: s.problem for s in statuses if s.problem}
     alone |= {member.bookie_id: "it was declared lost" for member in lost}
+    alone |= dict.fromkeys(unreadable, "its metadata record cannot be read")
     known = [status for status in statuses if status.record.bookie_id not in alone]
     closed = [x for x in records.ledgers if _is_settled(x, records)]
     weights = weigh(closed, [cluster.address(status.record) for status in known], run)
     loads = _loads(known, closed, weights)
     locked = tuple(x.ledger_id for x in closed if not _is_readable(x, wanted.password))
     damaged = NotedDamage(cluster).marks(status.member for status in known)
-    fragments = _movable((x for x in closed if x.ledger_id not in locked), weights, damaged)
+    movable = (x for x in closed if x.ledger_id not in locked and not why_left(x, unreadable))
+    fragments = _movable(movable, weights, damaged)
     is_by_disk = any(load.capacity != 1 for load in loads)
     moves = moves_of(loads, list(fragments), wanted.threshold)
     return BalancePlan(

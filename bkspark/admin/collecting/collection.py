@@ -15,7 +15,7 @@ time in another run.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -65,10 +65,17 @@ class Outcome:
 
 
 class Collector:
-    """Carries out a plan."""
+    """Carries out a plan.
 
-    def __init__(self, cluster: Cluster, plan: CollectPlan, run: Runner) -> None:
+    Args:
+        unknown: ids of bookies whose records cannot be read; deletions wait for them.
+    """
+
+    def __init__(
+        self, cluster: Cluster, plan: CollectPlan, run: Runner, unknown: Collection[str] = ()
+    ) -> None:
         self.outcome = Outcome(silent=dict(plan.silent))
+        self._unknown = unknown
         self._cluster = cluster
         self._plan = plan
         self._run = run
@@ -177,7 +184,13 @@ class Collector:
 
     def _owed(self, ledger: LedgerMetadata, cleaned: set[Member]) -> bool:
         """Return whether a bookie is still owed the deletion, and note such bookies."""
-        members = owing(ledger, cleaned=cleaned, registered=self._addresses, lost=self._lost)
+        members = owing(
+            ledger,
+            cleaned=cleaned,
+            registered=self._addresses,
+            lost=self._lost,
+            unknown=self._unknown,
+        )
         if members:
             self.outcome.owed[ledger.ledger_id] = sorted(member.bookie_id for member in members)
         return bool(members)

@@ -9,6 +9,7 @@ from bkspark.admin.collecting.collection import Collector, Outcome
 from bkspark.admin.collecting.garbage import plan_collection
 from bkspark.admin.collecting.plan import CollectPlan
 from bkspark.admin.maintenance import Left, Progress, Report, Tell, noted, telling
+from bkspark.admin.unreadable_bookies import leave_out_unreadable, left_records
 from bkspark.bookie.messages import on_bookie
 from bkspark.cluster.cluster import Cluster
 from bkspark.ledger.recovery.running import Runner
@@ -59,6 +60,7 @@ def collect(
     """
     began_ms = environment.now_ms()
     runner = telling(run, tell)
+    unreadable = leave_out_unreadable(cluster)
     made_before_ms = began_ms - int(abandoned_after * 1000)
     plan = plan_collection(
         cluster,
@@ -69,10 +71,11 @@ def collect(
     )
     if dry_run:
         return Report(VERB, plan.facts, details=_rows(plan))
-    work = Collector(cluster, plan, runner)
+    work = Collector(cluster, plan, runner, unreadable)
     work.carry_out(progress)
     outcome = work.outcome
-    report = _report(plan, outcome, {member.bookie_id for member in cluster.lost_members()})
+    lost = {member.bookie_id for member in cluster.lost_members()}
+    report = _report(plan, outcome, lost, left_records(unreadable))
     logger.info("collect: %d ledgers, %d bytes freed", outcome.freed, outcome.removed.bytes)
     return noted(cluster, report, began_ms)
 
@@ -81,8 +84,10 @@ def _rows(plan: CollectPlan) -> dict[str, list[Mapping[str, Any]]]:
     return {"ledgers": [*(one.row for one in plan.garbage), *(one.row for one in plan.unwanted)]}
 
 
-def _report(plan: CollectPlan, outcome: Outcome, lost: Collection[str]) -> Report:
-    left = list(_left(plan, outcome, lost))
+def _report(
+    plan: CollectPlan, outcome: Outcome, lost: Collection[str], unreadable: Collection[Left]
+) -> Report:
+    left = [*_left(plan, outcome, lost), *unreadable]
     removed = outcome.removed
     return Report(
         VERB,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from bkspark.admin.maintenance import Facts, Left
 from bkspark.admin.repairing.plan import RepairPlan, Step
+from bkspark.admin.unreadable_bookies import why_left
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.format import layout
@@ -12,6 +13,8 @@ from bkspark.ledger.creating import log_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.upkeep import draining
 from bkspark.protocol.upkeep.repairing import Need, Standing, Way
+
+_SEE_DAMAGED = "`bkspark metadata damaged` says what to do"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +61,13 @@ class Known:
         registered: members with their current incarnations.
         lost: members declared lost.
         silent: ids of bookies not answering.
+        unreadable: ids of bookies whose records cannot be read.
     """
 
     registered: Collection[Member]
     lost: Collection[Member] = ()
     silent: Collection[str] = field(default_factory=frozenset)
+    unreadable: Collection[str] = ()
 
     def standing(self, member: Member) -> Standing:
         """Return whether the member answers, is silent, or is gone."""
@@ -95,6 +100,9 @@ def plan_of(records: Records, bookie_ids: Collection[str], known: Known) -> Drai
         if not draining.is_named(ledger, bookie_ids):
             continue
         left = obstacle(ledger, records.dropped)
+        reason = why_left(ledger, known.unreadable)
+        if left is None and reason:
+            left = Left(f"ledger {ledger.ledger_id}", reason, _SEE_DAMAGED)
         if left is not None:
             blocked.append(left)
             continue
@@ -112,8 +120,7 @@ def _step(need: Need) -> Step:
 def unreadable(records: Records) -> Iterator[Left]:
     """Yield an obstacle for each unreadable record: the record may name the bookies."""
     for key, reason in sorted(records.unreadable.items()):
-        hint = "`bkspark metadata damaged` says what to do"
-        yield Left(f"metadata record {key}", f"it may name them: {reason}", hint)
+        yield Left(f"metadata record {key}", f"it may name them: {reason}", _SEE_DAMAGED)
 
 
 def obstacle(ledger: LedgerMetadata, dropped: Collection[int]) -> Left | None:

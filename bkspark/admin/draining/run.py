@@ -21,6 +21,7 @@ from bkspark.admin.maintenance import Left, Progress, Report, Tell, planned, tel
 from bkspark.admin.repairing.plan import RepairPlan, Step, row
 from bkspark.admin.repairing.repair import Repair
 from bkspark.admin.repairing.run import counters_of
+from bkspark.admin.unreadable_bookies import leave_out_unreadable, left_records
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
@@ -78,7 +79,7 @@ def decommission(
         return Report(VERB, plan.facts, work.done, scarce, {}, {"moved": []}, "nothing was changed")
     work.close()
     work.empty(progress)
-    left = work.end()
+    left = [*work.end(), *left_records(work.unreadable)]
     for item in left:
         logger.info("decommission: %s: %s", item.subject, item.reason)
     details = {
@@ -95,6 +96,7 @@ class _Decommission:
 
     Attributes:
         staying: ids of the bookies not removed yet.
+        unreadable: faults of bookies' records that cannot be read, by id.
         given_up: obstacles overridden by forced removals.
     """
 
@@ -103,6 +105,7 @@ class _Decommission:
         self._wanted = wanted
         self._run = run
         self.staying = _registered(cluster, wanted.bookie_ids)
+        self.unreadable = leave_out_unreadable(cluster)
         self.repair = Repair(cluster, wanted.password, run, wanted.bytes_per_second)
         self.given_up: list[Left] = []
         self._counts: Counter[str] = Counter()
@@ -218,7 +221,10 @@ class _Decommission:
     def _known(self) -> Known:
         silent = [s.record.bookie_id for s in self._cluster.probe() if s.problem]
         return Known(
-            frozenset(self._cluster.addresses()), self._cluster.lost_members(), frozenset(silent)
+            frozenset(self._cluster.addresses()),
+            self._cluster.lost_members(),
+            frozenset(silent),
+            frozenset(self.unreadable),
         )
 
 

@@ -15,6 +15,7 @@ from bkspark.admin.repairing.plan import Away, RepairPlan, plan_of, row, row_of_
 from bkspark.admin.repairing.repair import Repair
 from bkspark.admin.repairing.widening import Widened, Widening
 from bkspark.admin.survey import Survey
+from bkspark.admin.unreadable_bookies import why_left
 from bkspark.cluster.arguments import require_number
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
@@ -151,11 +152,9 @@ def _without_those_of(
     ids = {gap.ledger_id for gap in found.gaps} | {one.ledger_id for one in found.short}
     for ledger_id in sorted(ids):
         seen = survey.ledgers.get(str(ledger_id))
-        fragments = () if seen is None else seen.value.fragments
-        named = {member.bookie_id for one in fragments for member in one.ensemble} & set(unknown)
-        if named:
-            names = ", ".join(sorted(named))
-            left[ledger_id] = f"it names {names}, whose metadata record cannot be read"
+        reason = "" if seen is None else why_left(seen.value, unknown)
+        if reason:
+            left[ledger_id] = reason
     gaps = [gap for gap in found.gaps if gap.ledger_id not in left]
     short = [one for one in found.short if one.ledger_id not in left]
     return replace(found, gaps=gaps, short=short), list(left.items())

@@ -32,6 +32,7 @@ def owing(
     cleaned: Collection[Member],
     registered: Collection[Member],
     lost: Collection[Member],
+    unknown: Collection[str] = (),
 ) -> set[Member]:
     """Return the members for which a deleted ledger's record still waits; empty if it may go.
 
@@ -39,5 +40,7 @@ def owing(
         cleaned: members found empty of the ledger after their data was removed.
         registered: the registered members, each in its last incarnation.
         lost: members declared lost by operators.
+        unknown: ids of bookies that may be registered.
     """
-    return {m for m in members_of(ledger) - set(cleaned) if m in registered and m not in lost}
+    waiting = members_of(ledger) - set(cleaned) - set(lost)
+    return {m for m in waiting if m in registered or m.bookie_id in unknown}
