@@ -13,6 +13,7 @@ another client meanwhile stays.
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -43,6 +44,7 @@ from bkspark.format import (
 )
 from bkspark.format import recovery as recovery_format
 from bkspark.metadata.contract import VersionedBytes
+from bkspark.protocol.log.ledger_list import Page
 
 logger = logging.getLogger(__name__)
 
@@ -192,9 +194,7 @@ def _described(cluster: Cluster, key: str, reason: str, log: str = "") -> Damage
     if kind in _NOTES:
         return DamagedRecord(key, reason, _WRITTEN_OVER, "nothing needs to be done", False)
     if kind == layout.LOG_PAGES_PREFIX:
-        log = key.split("/")[1]
-        way = f"{back}, or truncate log {log} behind it: `bkspark log truncate {log} --before N`"
-        return DamagedRecord(key, reason, _RESTS[kind], way, False)
+        return _described_page(cluster, key, reason)
     if kind == layout.BOOKIES_PREFIX:
         aside += " --url URL, which makes it anew from the bookie's cookie"
     if kind == layout.LEDGERS_PREFIX and not log:
@@ -206,6 +206,22 @@ def _described(cluster: Cluster, key: str, reason: str, log: str = "") -> Damage
         )
         rests += "ledger are lost, and the log goes on after them"
     return DamagedRecord(key, reason, rests, f"{back}, {aside}")
+
+
+def _described_page(cluster: Cluster, key: str, reason: str) -> DamagedRecord:
+    """Describe a page; the log's record says which offsets are on a topmost page of places."""
+    _, log, name = key.split("/")
+    rests, before = _RESTS[layout.LOG_PAGES_PREFIX], "N"
+    with suppress(BookKeeperError):  # the log's record is listed itself
+        for one in cluster.log(log).value.older:
+            if isinstance(one, Page) and one.name == name:
+                rests = f"offsets {one.first_offset} to {one.end_offset - 1} of log {log}"
+                before = str(one.end_offset)
+    way = (
+        f"bring it back from a copy of the metadata store, or give up all rows of log {log} up to "
+    )
+    way += f"the end of the page: `bkspark log truncate {log} --before {before}`"
+    return DamagedRecord(key, reason, rests, way, False)
 
 
 def _all_keys(cluster: Cluster) -> Iterator[str]:

@@ -21,6 +21,7 @@ from bkspark.cluster.timed_store import TimedStore, patient
 from bkspark.cluster.upkeep_records import UpkeepRecords
 from bkspark.errors import (
     BookieUnavailableError,
+    CorruptDataError,
     InvalidRequestError,
     NoSuchLedgerError,
 )
@@ -313,7 +314,10 @@ class Cluster(BoundToProcess):
                 f"there is no cluster at {shown_url(self.store.uri)}",
                 hint=f"run: bkspark init {shown_url(self.store.uri)}",
             )
-        found = cluster_format.decode_cluster(stored.value)
+        try:
+            found = cluster_format.decode_cluster(stored.value)
+        except CorruptDataError as error:
+            raise error.reworded(error.args[0], hint=cluster_format.BRING_BACK) from error
         if wanted not in ("", found.cluster_id):
             raise names.another_store(shown_url(self.store.uri))
         return found

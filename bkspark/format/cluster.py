@@ -19,6 +19,7 @@ COUNTER_KIND = "counter"
 
 GROUP_MAX = 2**32 - 2
 """The largest group id of an operating system."""
+BRING_BACK = "bring this record back from a copy of the metadata store"
 
 
 @dataclass(frozen=True, slots=True)

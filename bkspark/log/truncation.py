@@ -6,7 +6,7 @@ After an interruption or a failed deletion the note stays, and the log's next tr
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -104,8 +104,7 @@ def _planned(
         return plan
     in_tail = _hidden_in_tail(cluster, log, first, past)
     ends = (first, min(past, log.end_offset) - 1) if first < log.end_offset else ()
-    closed = [next(log.ledgers_in(offset, offset + 1)).closed_ms for offset in ends]
-    times = [ms for ms in (*closed, in_tail[1]) if ms]
+    times = [ms for ms in (*_closed_ms(log, ends), in_tail[1]) if ms]
     return replace(
         plan,
         ledgers=after.to_delete_count - log.to_delete_count,
@@ -113,6 +112,13 @@ def _planned(
         oldest_ms=times[0] if times else 0,
         newest_ms=times[-1] if times else 0,
     )
+
+
+def _closed_ms(log: LogRecord, offsets: Iterable[int]) -> Iterator[int]:
+    """Yield when the ledgers of ``offsets`` were closed, without ledgers on unreadable pages."""
+    for offset in offsets:
+        with suppress(CorruptDataError):  # its rows can be given up all the same
+            yield next(log.ledgers_in(offset, offset + 1)).closed_ms
 
 
 def _hidden_in_tail(cluster: Cluster, log: LogRecord, first: int, past: int) -> tuple[int, int]:

@@ -62,6 +62,15 @@ MUTANTS = (
         (f"{ENDS}::test_rows_of_a_closed_ledger_that_was_set_aside_are_left_out_on_request",),
     ),
     Mutant(
+        "a truncation fails for the unreadable page that it gives up",
+        "truncation._closed_ms",
+        Replace("suppress(CorruptDataError)", "suppress(ZeroDivisionError)"),
+        (
+            "tests/unit/cli/test_set_aside.py"
+            "::test_an_unreadable_page_is_named_with_its_offsets_and_the_log_goes_on_after_it",
+        ),
+    ),
+    Mutant(
         "a missing record of a log's end is not named",
         "damaged_records.find_damaged",
         Replace("lost_ends.find_missing_ends(cluster)", "()"),

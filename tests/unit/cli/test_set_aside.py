@@ -18,7 +18,9 @@ from bkspark.errors import (
     MetadataVersionError,
     OutcomeUnknownError,
 )
+from bkspark.format import layout
 from bkspark.format.recovery import StuckRecovery
+from tests.small_pages import forget_pages, pages_of
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -262,3 +264,30 @@ def test_readers_and_writers_go_on_without_a_bookie_whose_record_is_unreadable(
         assert "bookie-2" not in {member.bookie_id for member in fragment.ensemble}
         with pytest.raises(CorruptDataError):
             cluster.addresses()  # for whom a bookie that is missing is gone
+
+
+def test_an_unreadable_page_is_named_with_its_offsets_and_the_log_goes_on_after_it(
+    run: Run, small_cluster: Any, numbers: Callable[[int, int], pa.Table]
+) -> None:
+    with pages_of(2):
+        for number in range(5):
+            small_cluster.append("a", [numbers(number, number + 1)])
+    forget_pages()
+    with Cluster(small_cluster.uri) as cluster:
+        page = cluster.log("a").value.older[0]
+        key = layout.log_page_key("a", page.name)
+    damage(small_cluster, key)
+    [row] = json.loads(run("metadata", "damaged", "--json")[1])
+    assert (row["key"], row["rests"]) == (key, f"offsets 0 to {page.end_offset - 1} of log a")
+    assert f"truncate a --before {page.end_offset}`" in row["way_out"]
+    status, _, err = run("metadata", "set-aside", key, "--yes")
+    assert (status, f"--before {page.end_offset}`" in err) == (2, True)
+    run("log", "truncate", "a", "--before", str(page.end_offset), "--yes")
+    assert run("log", "read", "a")[1].count("\n") == 5 - page.end_offset
+
+
+def test_an_unreadable_record_of_the_cluster_says_what_to_do(run: Run, small_cluster: Any) -> None:
+    damage(small_cluster, "cluster")
+    status, _, err = run("metadata", "damaged")
+    assert status == 1
+    assert "bring this record back from a copy of the metadata store" in err
