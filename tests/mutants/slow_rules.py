@@ -327,10 +327,10 @@ MUTANTS = (
         (f"{SETTLED}[nothing was sent the second time-replace]",),
     ),
     Mutant(
-        "what could not be sent is sent again and again",
+        "what was perhaps sent before is said not to have been sent",
         "Records._put_bytes",
         Replace("NothingSentError", "ZeroDivisionError"),
-        (f"{SETTLED}[nothing was sent-create]",),
+        (f"{SETTLED}[nothing was sent the second time-create]",),
     ),
     Mutant(
         "the timeout of a client does not reach its store",
