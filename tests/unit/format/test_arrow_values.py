@@ -110,8 +110,8 @@ CONVERTIBLE = [
     (pa.map_(pa.string(), pa.int8()), pa.map_(pa.string(), pa.int16())),
     (pa.struct([("a", pa.null())]), pa.struct([("a", pa.int16())])),
     (
-        pa.struct([("B", pa.int8()), ("a", pa.int8())]),
-        pa.struct([("a", pa.int8()), ("b", pa.int8())]),
+        pa.struct([("B", pa.string()), ("a", pa.int8())]),
+        pa.struct([("a", pa.int16()), ("b", pa.string())]),
     ),
     (
         pa.list_(pa.struct([("b", pa.int8())])),
