@@ -242,7 +242,14 @@ def test_with_a_guaranteed_write_quorum_it_waits_for_all_copies(
     gate.close(slow)
     sent = {handle.append(b"0"): b"0"}
     asked = handle.begin_fragment()
-    wait_until(lambda: handle._writer.machine.roll.holds)
+    roll, lock = handle._writer.machine.roll, handle._writer._lock
+
+    def has_bookies() -> bool:
+        with lock:  # between two turns of the writer
+            return bool(roll._found)
+
+    wait_until(has_bookies)
+    assert not roll.is_named
     waiting = handle.append_async(b"1")
     assert not asked.done()
     assert not waiting.done()
