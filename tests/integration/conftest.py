@@ -8,8 +8,15 @@ from typing import Any
 import pytest
 
 from bkspark.bookkeeper import BookKeeper
+from bkspark.log import rolling
 
 from .rig import Rig
+
+
+@pytest.fixture(autouse=True)
+def _writers_that_are_left_open_stay_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer that a test leaves short of bookies does not meet the faults of later tests."""
+    monkeypatch.setattr(rolling, "LOOK_SECONDS", 3_600.0)
 
 
 @pytest.fixture

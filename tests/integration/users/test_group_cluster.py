@@ -170,7 +170,6 @@ def test_bookies_that_let_nobody_in_are_named(users: Users) -> None:
     assert f"Permission denied (run as user {OWNER}, who owns it)" in why
 
 
-@pytest.mark.thorough
 def test_a_user_makes_a_cluster_only_for_a_group_of_its_own(users: Users) -> None:
     done = users.run(OTHER, "init", users.uri, "--group", str(GROUP))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
