@@ -87,15 +87,6 @@ MUTANTS = (
     ),
     # --- handing the tail over --------------------------------------------------------------------
     Mutant(
-        "batches before a hand-over are forgotten",
-        "TailWriter._continued",
-        Replace(
-            "remembering(tail.log.value.transactions, tail.standing.transactions)",
-            "tail.log.value.transactions",
-        ),
-        (f"{HANDING}::test_a_batch_is_known_to_be_there_after_each_hand_over",),
-    ),
-    Mutant(
         "each batch whose own ledger is not taken has a new one",
         "TailWriter._begun",
         Replace(
