@@ -122,6 +122,12 @@ MUTANTS = (
         (f"{CLUSTER}::test_a_process_that_holds_a_tail_of_the_first_cluster_writes_in_the_second",),
     ),
     Mutant(
+        "the clusters of queries are remembered for ever",
+        "TailWriterCache._require_same_cluster",
+        Replace("len(self._clusters) > QUERIES_MAX", "False"),
+        (f"{CLUSTER}::test_of_many_queries_those_that_wrote_last_are_remembered",),
+    ),
+    Mutant(
         "the cluster of a run is forgotten with its tail",
         "TailWriterCache.rest",
         Replace(

@@ -28,7 +28,7 @@ from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams.micro_batch import MicroBatch, StreamPart
 from bkspark.log.streams.tail_writer import SINK_POLICY, TailWriter, drop_private
 from bkspark.protocol.log.stream_run import StreamRun, require_same_cluster
-from bkspark.protocol.log.transactions import last_version
+from bkspark.protocol.log.transactions import QUERIES_MAX, last_version
 
 DISPLACEMENTS_MAX = 20
 """A log whose tail changes hands this often during one commit has too many writers."""
@@ -99,12 +99,16 @@ class TailWriterCache:
     def _require_same_cluster(self, batch: MicroBatch) -> None:
         """Check that ``batch`` goes into the cluster of the run's earlier batches in this process.
 
-        The process remembers the last run of each query, also after it has released the tails.
+        The process remembers the last run of each query, also after it has released the tails. Of
+        many queries it remembers those that wrote last.
         """
         run, cluster_id = batch.run, batch.staging.cluster_id
         before, earlier = self._clusters.get(run.query_id, (run, ""))
         require_same_cluster(run, earlier if before == run else "", cluster_id)
-        self._clusters[run.query_id] = run, cluster_id
+        self._clusters.pop(run.query_id, None)
+        self._clusters[run.query_id] = run, cluster_id  # the newest is the last
+        while len(self._clusters) > QUERIES_MAX:
+            del self._clusters[next(iter(self._clusters))]
 
     def _rest_later(self) -> None:
         if self._rest_after_seconds is not None and self._tails:

@@ -16,7 +16,7 @@ from bkspark.errors import InvalidRequestError
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.reading.plan import OffsetRange, plan_log
 from bkspark.log.reading.slice_reader import SliceReader
-from bkspark.log.streams import appending
+from bkspark.log.streams import appending, commit
 from bkspark.log.streams.commit import abort
 from bkspark.log.streams.micro_batch import StreamPart
 from bkspark.protocol.log.compaction import Run
@@ -112,6 +112,19 @@ def test_a_run_whose_batches_went_into_one_cluster_does_not_go_on_in_another(
     assert other.run(0) == [True]
     with pytest.raises(InvalidRequestError, match="begin with a new checkpoint"):
         driver.commit(batch)
+
+
+def test_of_many_queries_those_that_wrote_last_are_remembered(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit, "QUERIES_MAX", 2)
+    first = Driver(rig, query_id="query-0")
+    first.run(0)
+    for number in (1, 0, 2):
+        other = Driver(rig, query_id=f"query-{number}") if number else first
+        other.held = first.held
+        other.run(1 if other is first else 0)
+    assert list(first.held._clusters) == ["query-0", "query-2"]
 
 
 def test_entries_of_another_cluster_s_journals_are_not_read(rig: Rig) -> None:
