@@ -40,6 +40,11 @@ def decode(data: bytes) -> pa.Schema:
         raise CorruptDataError("the stored schema is malformed") from error
 
 
+ACCEPTED_MAX = 8
+_accepted: list[pa.Schema] = []
+"""The schemas accepted last, newest first."""
+
+
 def find_doubled(names: Iterable[str]) -> list[str]:
     """Return names given twice or more, in alphabetical order, in linear time."""
     return sorted(name for name, count in Counter(names).items() if count > 1)
@@ -48,9 +53,17 @@ def find_doubled(names: Iterable[str]) -> list[str]:
 def require_storable(schema: pa.Schema) -> None:
     """Refuse a schema whose rows could be written but not read back.
 
+    Schemas that were accepted lately are not checked again: an append asks several times.
+
     Raises:
         InvalidRequestError: with the reason.
     """
+    if not any(schema.equals(known, check_metadata=True) for known in tuple(_accepted)):
+        _check_storable(schema)
+        _accepted[:] = [schema, *_accepted[: ACCEPTED_MAX - 1]]
+
+
+def _check_storable(schema: pa.Schema) -> None:
     names = schema.names
     doubled = find_doubled(names)
     if not names or doubled:

@@ -11,7 +11,7 @@ MUTANTS = (
     # --- new ledgers -----------------------------------------------------------------------------
     Mutant(
         "a column takes a name that readers add",
-        "require_storable",
+        "_check_storable",
         Replace("name.lower() in METADATA_COLUMNS", "name in ()"),
         (f"{LEDGERS}::test_a_schema_that_could_not_be_read_back_makes_no_ledger",),
     ),

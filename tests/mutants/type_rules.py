@@ -3,6 +3,7 @@
 from .change import Drop, Replace
 from .mutant import Mutant
 
+SCHEMAS = "tests/unit/format/test_arrow_schema.py"
 TYPES = "tests/unit/format/test_spark_types.py"
 VALUES = "tests/unit/format/test_arrow_values.py"
 TEXTS = "tests/unit/format/test_schema_text.py"
@@ -67,13 +68,25 @@ MUTANTS = (
     ),
     Mutant(
         "a log is made of types that Spark cannot read",
-        "arrow_schema.require_storable",
+        "arrow_schema._check_storable",
         Drop("_require_spark_type"),
         (f"{LEDGERS}::test_a_type_that_spark_cannot_read_makes_neither_ledger_nor_log[uint8]",),
     ),
     Mutant(
+        "a schema with other notes counts as the one that was accepted",
+        "require_storable",
+        Replace("schema.equals(known, check_metadata=True)", "schema.equals(known)"),
+        (f"{SCHEMAS}::test_a_schema_with_other_notes_is_checked_too",),
+    ),
+    Mutant(
+        "a schema that was refused counts as accepted",
+        "require_storable",
+        Replace("_check_storable(schema)", "None"),
+        (f"{SCHEMAS}::test_a_refused_schema_is_refused_again",),
+    ),
+    Mutant(
         "a log is made of types that Arrow cannot write",
-        "arrow_schema.require_storable",
+        "arrow_schema._check_storable",
         Replace("if not _why_unreadable(schema):\n    ...", "if True:\n    ..."),
         (f"{TYPES}::test_nesting_beyond_arrows_depth_is_refused[struct-70]",),
     ),
