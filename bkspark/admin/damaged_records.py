@@ -90,12 +90,25 @@ def find_damaged(cluster: Cluster) -> Iterator[DamagedRecord]:
     Raises:
         OutcomeUnknownError: the metadata store does not list its records.
     """
+    ends = lost_ends.read_ends(cluster)
     for key in _all_keys(cluster):
         reason = _reason(cluster, key)
         if reason:
-            yield _described(cluster, key, reason)
-    for ledger_id, log in lost_ends.find_missing_ends(cluster):
+            yield _described(cluster, key, reason, lost_ends.log_in(ends, _ledger_id(key)))
+    for ledger_id in lost_ends.find_missing_ends(cluster, ends):
+        log = lost_ends.log_in(ends, ledger_id)
         yield _described(cluster, layout.ledger_key(ledger_id), _MISSING, log)
+
+
+def look_at(cluster: Cluster, key: str) -> DamagedRecord | None:
+    """Return what ``find_damaged`` says of this record; None if the record can stay."""
+    if not _is_key(key):
+        return None
+    number = _ledger_id(key)
+    log = lost_ends.log_in(lost_ends.read_ends(cluster), number) if number >= 0 else ""
+    is_missing_end = bool(log) and cluster.store.get(key) is None
+    reason = _MISSING if is_missing_end else _reason(cluster, key)
+    return _described(cluster, key, reason, log) if reason else None
 
 
 def set_aside(cluster: Cluster, key: str, *, url: str = "") -> str:
@@ -115,11 +128,10 @@ def set_aside(cluster: Cluster, key: str, *, url: str = "") -> str:
         OutcomeUnknownError: the store does not return the record's bytes, or gave no definite
             answer.
     """
-    if not key.partition("/")[2] or _kind(key) not in {*_RESTS, *_NOTES}:
+    if not _is_key(key):
         raise _no_key(key)
-    is_ledger = _kind(key) == layout.LEDGERS_PREFIX
-    ledger_id = layout.parse_ledger_key(key.partition("/")[2]) if is_ledger else -1
-    log = lost_ends.log_that_ends_in(cluster, ledger_id) if is_ledger else ""
+    ledger_id = _ledger_id(key)
+    log = lost_ends.log_in(lost_ends.read_ends(cluster), ledger_id) if ledger_id >= 0 else ""
     if log:
         lost_ends.require_end_can_be_lost(cluster, log, ledger_id)
     stored = cluster.store.get(key)
@@ -179,6 +191,19 @@ def _marked_aside(cluster: Cluster, key: str) -> str:
     return kept
 
 
+def _is_key(key: str) -> bool:
+    """Return whether a record that can be set aside may have this key."""
+    return bool(key.partition("/")[2]) and _kind(key) in {*_RESTS, *_NOTES}
+
+
+def _ledger_id(key: str) -> int:
+    """Return the id of the ledger whose record has this key; -1 for other keys."""
+    if _kind(key) == layout.LEDGERS_PREFIX:
+        with suppress(InvalidRequestError):  # a stray key, which the decoder reports
+            return layout.parse_ledger_key(key.partition("/")[2])
+    return -1
+
+
 def _new_key(key: str) -> str:
     return f"{layout.ASIDE_PREFIX}/{key}/{environment.token(8)}"
 
@@ -197,8 +222,6 @@ def _described(cluster: Cluster, key: str, reason: str, log: str = "") -> Damage
         return _described_page(cluster, key, reason)
     if kind == layout.BOOKIES_PREFIX:
         aside += " --url URL, which makes it anew from the bookie's cookie"
-    if kind == layout.LEDGERS_PREFIX and not log:
-        log = lost_ends.log_that_ends_in(cluster, layout.parse_ledger_key(key.partition("/")[2]))
     rests = _RESTS.get(kind, "all that needs it")
     if log:
         rests = (

@@ -5,7 +5,7 @@ compare-and-set of the log's record gives the ledger a lost place (``protocol.lo
 older rows can be read, and new rows follow.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from bkspark import environment
@@ -16,22 +16,27 @@ from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.log.lost import with_lost
 from bkspark.protocol.log.record import LogRecord
 
-
-def find_missing_ends(cluster: Cluster) -> Iterator[tuple[int, str]]:
-    """Yield each ledger without a record in which a readable log ends, with the log's name."""
-    for seen in _readable_logs(cluster):
-        name = seen.value.name
-        for ledger_id in seen.value.tail:
-            with suppress(BookKeeperError):  # unreadable, and listed as that
-                is_missing = cluster.ledgers.get(str(ledger_id)) is None
-                if is_missing and cluster.logs.is_current(name, seen):
-                    yield ledger_id, name
+Ends = Mapping[int, Versioned[LogRecord]]
+"""The record of the log that ends in a ledger, by the id of the ledger."""
 
 
-def log_that_ends_in(cluster: Cluster, ledger_id: int) -> str:
-    """Return the log with the ledger in its tail; empty without such a readable log."""
-    found = (s.value.name for s in _readable_logs(cluster) if ledger_id in s.value.tail)
-    return next(found, "")
+def read_ends(cluster: Cluster) -> Ends:
+    """Read all logs; unreadable ones are left out."""
+    return {ledger_id: seen for seen in _readable_logs(cluster) for ledger_id in seen.value.tail}
+
+
+def find_missing_ends(cluster: Cluster, ends: Ends) -> Iterator[int]:
+    """Yield the id of each ledger without a record in which a log ends."""
+    for ledger_id, seen in ends.items():
+        with suppress(BookKeeperError):  # unreadable, and listed as that
+            is_missing = cluster.ledgers.get(str(ledger_id)) is None
+            if is_missing and cluster.logs.is_current(seen.value.name, seen):
+                yield ledger_id
+
+
+def log_in(ends: Ends, ledger_id: int) -> str:
+    """Return the name of the log that ends in the ledger; empty without such a log."""
+    return ends[ledger_id].value.name if ledger_id in ends else ""
 
 
 def require_end_can_be_lost(cluster: Cluster, log_name: str, ledger_id: int) -> None:

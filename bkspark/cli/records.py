@@ -55,7 +55,7 @@ def set_aside(
     """
     session = session_of(context)
     with session.cluster() as cluster:
-        found = {one.key: one for one in damaged_records.find_damaged(cluster)}.get(record)
+        found = damaged_records.look_at(cluster, record)
         if found is not None:
             require_consent(f"On {record} rests: {found.rests}. Set it aside?", yes=yes)
         kept = damaged_records.set_aside(cluster, record, url=url)

@@ -73,7 +73,7 @@ MUTANTS = (
     Mutant(
         "a missing record of a log's end is not named",
         "damaged_records.find_damaged",
-        Replace("lost_ends.find_missing_ends(cluster)", "()"),
+        Replace("lost_ends.find_missing_ends(cluster, ends)", "()"),
         (f"{ENDS}::test_a_killed_command_is_finished_by_the_next",),
     ),
 )

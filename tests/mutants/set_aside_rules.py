@@ -38,10 +38,10 @@ MUTANTS = (
     ),
     Mutant(
         "what was set aside is set aside",
-        "damaged_records.set_aside",
+        "damaged_records._is_key",
         Replace(
-            "not key.partition('/')[2] or _kind(key) not in {*_RESTS, *_NOTES}",
-            "not key.partition('/')[2]",
+            "_kind(key) in {*_RESTS, *_NOTES}",
+            "True",
         ),
         (f"{ASIDE}::test_the_bytes_of_a_record_that_was_set_aside_stay",),
     ),

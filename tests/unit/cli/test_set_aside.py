@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from bkspark import BookKeeper
-from bkspark.admin.damaged_records import find_damaged, set_aside
+from bkspark.admin.damaged_records import find_damaged, look_at, set_aside
 from bkspark.admin.lost_bookies import declare_lost
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import (
@@ -291,3 +291,23 @@ def test_an_unreadable_record_of_the_cluster_says_what_to_do(run: Run, small_clu
     status, _, err = run("metadata", "damaged")
     assert status == 1
     assert "bring this record back from a copy of the metadata store" in err
+
+
+def test_one_record_is_described_as_among_all(used: Any) -> None:
+    for key in SET_ASIDE:
+        damage(used, key)
+    with Cluster(used.uri) as cluster:
+        found = {one.key: one for one in find_damaged(cluster)}
+        assert set(SET_ASIDE) <= set(found)
+        assert {key: look_at(cluster, key) for key in found} == found
+        assert look_at(cluster, "bookies/bookie-1") is None
+        assert look_at(cluster, "cluster") is None
+
+
+def test_a_stray_key_hides_no_damaged_record(used: Any) -> None:
+    damage(used, "logs/one")
+    with Cluster(used.uri) as cluster:
+        cluster.store.put("ledgers/stray", b"what another program left here", None)
+        found = {one.key: one.reason for one in find_damaged(cluster)}
+    assert "is not a ledger's key" in found["ledgers/stray"]
+    assert "logs/one" in found
