@@ -21,7 +21,7 @@ class Outcome(Enum):
     STORED = "it is the newest version"
     LOST = "another client made its version, and it cannot be stored any more"
     ABSENT = "it is not stored; its request may still be on the way"
-    UNKNOWN = "other changes came behind what may have been this one"
+    UNKNOWN = "other changes came after what may have been this one"
 
 
 def outcome(found: VersionedBytes | None, data: bytes, expected: int | None) -> Outcome:

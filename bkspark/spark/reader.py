@@ -195,16 +195,20 @@ def _log_partitions(cluster: Cluster, record: LogRecord, options: Options) -> li
     offsets = _range(options.read, view.first_offset, view.end_offset, f"log {record.name!r}")
     if not options.read.fails_on_loss:
         offsets = _without_loss(offsets, view)
-    tasks = plan_view(
-        cluster,
-        view,
-        offsets,
-        options.password,
-        options.read.task_bytes,
-        skips_lost=not options.read.fails_on_loss,
-    )
-    if not tasks:  # tasks check the password themselves
+    found = partitions_of(cluster, view, offsets, options)
+    if not found:  # tasks check the password themselves
         make_digester(record.digest, options.password)
+    return found
+
+
+def partitions_of(
+    cluster: Cluster, view: LogView, offsets: OffsetRange, options: Options
+) -> list[TaskPartition]:
+    """Divide the reading of ``offsets`` among tasks."""
+    read = options.read
+    skips_lost = not read.fails_on_loss
+    password, size = options.password, read.task_bytes
+    tasks = plan_view(cluster, view, offsets, password, size, skips_lost=skips_lost)
     return [TaskPartition(task, view.generation) for task in tasks]
 
 

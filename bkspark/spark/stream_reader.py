@@ -31,7 +31,7 @@ from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerEr
 from bkspark.format import arrow_schema, layout
 from bkspark.format.arrow_schema import METADATA_COLUMNS
 from bkspark.log.reading.log_view import LogView, LogWatch
-from bkspark.log.reading.plan import OffsetRange, plan_view
+from bkspark.log.reading.plan import OffsetRange
 from bkspark.log.schema import is_undecided
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
 from bkspark.protocol.log.record import LogRecord
@@ -50,6 +50,7 @@ from bkspark.spark.reader import (
     PLANS_MAX,
     RowReader,
     TaskPartition,
+    partitions_of,
     schema_there,
     telling_deleted,
 )
@@ -200,17 +201,7 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         # Everything below the checkpoint's end was confirmed when the end was chosen.
         view = view.confirmed_to(past.offset)
         offsets = OffsetRange(begin.offset, past.offset)
-        options = self._options
-        cluster = self._opened().cluster
-        tasks = plan_view(
-            cluster,
-            view,
-            offsets,
-            options.password,
-            options.read.task_bytes,
-            skips_lost=not options.read.fails_on_loss,
-        )
-        return [TaskPartition(task, view.generation) for task in tasks]
+        return [*partitions_of(self._opened().cluster, view, offsets, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one partition.

@@ -108,7 +108,7 @@ def repair(
         OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
     wanted = repairing.Wanted(logs, ledgers, password, max_bytes_per_second, lost_after)
-    with Cluster(cluster.uri) as strict:
+    with Cluster(cluster.uri, cluster_id=cluster.cluster_id) as strict:
         work = partial(repairing.repair, strict, cluster, wanted, **run.how)
         if not wanted.is_of_all:
             return work()

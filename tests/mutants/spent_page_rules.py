@@ -33,13 +33,13 @@ MUTANTS = (
     Mutant(
         "what is no page ends a collection",
         "SpentPages._looked_at",
-        Replace("UNSURE", "CorruptDataError"),
+        Replace("UNREAD", "MetadataVersionError"),
         (f"{PAGES}::test_what_is_no_page_stops_nothing_else",),
     ),
     Mutant(
         "a store that fails while pages go ends a collection",
         "SpentPages.free",
-        Replace("UNSURE", "CorruptDataError"),
+        Replace("UNREAD", "MetadataVersionError"),
         (f"{PAGES}::test_a_store_that_fails_while_pages_go_is_told_and_the_next_run_goes_on",),
     ),
 )

@@ -19,22 +19,12 @@ from contextlib import suppress
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.gone_ledgers import GoneLedgers
 from bkspark.cluster.log_records import LogPages
-from bkspark.cluster.records import back_off
-from bkspark.errors import (
-    CorruptDataError,
-    InvalidRequestError,
-    MetadataVersionError,
-    NoSuchEntryError,
-    NothingSentError,
-    OutcomeUnknownError,
-)
+from bkspark.cluster.records import UNREAD, back_off
+from bkspark.errors import MetadataVersionError, NoSuchEntryError
 from bkspark.format import layout
 from bkspark.protocol.log.record import LogRecord
 
 PAGES_AT_ONCE = 100
-UNSURE = (CorruptDataError, InvalidRequestError, NothingSentError, OutcomeUnknownError)
-"""Errors reported as doubts; they stop only the removal of the pages concerned."""
-
 TRIES_MAX = 20
 """Attempts against concurrent changes of a log; afterwards the pages wait for the next run."""
 
@@ -59,7 +49,7 @@ class SpentPages:
                 names = tuple(sorted(self._spent(log_name)))
             except NoSuchEntryError:
                 continue  # another collection was faster
-            except UNSURE as error:
+            except UNREAD as error:
                 self.doubts[f"pages of log {log_name}"] = str(error.args[0])
                 continue
             if names:
@@ -74,7 +64,7 @@ class SpentPages:
         """
         try:
             return self._free(log_name, names)
-        except UNSURE as error:
+        except UNREAD as error:
             self.doubts[f"pages of log {log_name}"] = str(error.args[0])
             return 0
 
@@ -122,7 +112,7 @@ class SpentPages:
         for name in names:
             try:
                 found = pages.found(name)
-            except UNSURE as error:
+            except UNREAD as error:
                 key = layout.log_page_key(log_name, name)
                 self.doubts[f"metadata record {key}"] = str(error.args[0])
                 continue
@@ -153,6 +143,6 @@ def _with_those_above(
 
 def _went(pages: LogPages, name: str, names: Collection[str]) -> bool:
     """Return whether a page surely is gone; absence from a listing is no proof."""
-    with suppress(*UNSURE):
+    with suppress(*UNREAD):
         return name not in names and pages.found(name) is None
     return False

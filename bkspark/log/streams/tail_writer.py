@@ -111,7 +111,7 @@ class TailWriter:
             self._began -= max(0, environment.now_ms() - taken.settings.created_ms) / 1000
         logger.info("log %s: goes on in ledger %d, in term %d", name, taken.ledger_id, taken.term)
         writer = self._record_writer(tail, taken.term, taken.token)
-        return writer, remembering(tail.log.value.transactions, tail.standing.transactions)
+        return writer, tail.log.value.transactions
 
     def _opened(self, batch: Staged, *, is_adopted: bool) -> _Begun:
         """Open a new tail; the previous tail is fenced, recovered and closed."""
