@@ -24,6 +24,9 @@ NOTES = {
 }
 """These write over whatever is there, and decide nothing by it."""
 
+AFTER_DAMAGE = {"bkspark/admin/lost_ends.py:give_lost_place"}
+"""No scene is sound before these mend it; ``test_lost_ends`` changes records inside them."""
+
 
 def reached(site: Site, lines: set[tuple[str, int]]) -> bool:
     return any((site.path, line) in lines for line in range(site.first, site.last + 1))
@@ -38,7 +41,7 @@ def test_each_place_that_changes_a_record_is_come_by() -> None:
         for point in pair.points(POINTS_MAX):
             pair.interrupted(point)
     left = {site.shown for site in sites() if not reached(site, world.sites)}
-    assert left == NOTES
+    assert left == NOTES | AFTER_DAMAGE
 
 
 def test_places_are_found_in_the_source() -> None:

@@ -9,7 +9,11 @@ import importlib
 import os
 import pkgutil
 import sys
+import tempfile
 import zoneinfo  # noqa: F401 - pyarrow loads it late
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -25,6 +29,15 @@ def load() -> None:
         if not found.name.startswith(LEFT_OUT):
             importlib.import_module(found.name)
     pa.array([0], pa.timestamp("us", "UTC")).to_pylist()
+    said = StringIO()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        redirect_stdout(said),
+        redirect_stderr(said),
+    ):
+        uri = Path(folder, "meta").as_uri()
+        command(["init", uri, *(f"--bookie={folder}/{number}" for number in range(3))])
+        command(["--metadata", uri, "log", "delete", "none"])  # refused: there is no such log
 
 
 def main(user: int, groups: list[int], code: str, words: list[str]) -> int:
