@@ -1,6 +1,7 @@
 """Let maintenance go on without bookies whose metadata records cannot be read.
 
-Such a bookie is unknown: it may have all that it had. So it is not asked, and counts neither as
+A bookie has a record, and another one if an operator declared it lost. If one of the two cannot be
+read, the bookie is unknown: it may have all that it had. So it is not asked, and counts neither as
 gone nor as lost. Ledgers that name it are left as they are.
 """
 
@@ -14,9 +15,11 @@ from bkspark.format import layout
 from bkspark.protocol.ledger.deletion import members_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 
+_OF_BOOKIES = (layout.BOOKIES_PREFIX, layout.LOST_PREFIX)
+
 
 def leave_out_unreadable(cluster: Cluster) -> dict[str, str]:
-    """Let ``cluster`` leave out the bookies that are unreadable now; return the faults by id.
+    """Let ``cluster`` leave out the bookies that are unreadable now; return the faults by key.
 
     A record that becomes unreadable later is still an error.
     """
@@ -25,17 +28,32 @@ def leave_out_unreadable(cluster: Cluster) -> dict[str, str]:
     def note(key: str, error: BookKeeperError) -> None:
         if not isinstance(error, CorruptDataError):
             raise error
-        found[key.rpartition("/")[2]] = str(error.args[0])
+        found[key] = str(error.args[0])
+
+    cluster.bookies(note)
+    cluster.lost_members(note)
+    if found:
+        leave_out_bookies(cluster, found)
+    return found
+
+
+def leave_out_bookies(cluster: Cluster, keys: Collection[str]) -> None:
+    """Let ``cluster`` leave out the bookies that these records are about."""
 
     def step_over(key: str, error: BookKeeperError) -> None:
-        if key.rpartition("/")[2] not in found:
+        if key not in keys:
             raise error
         leave_out(key, error)
 
-    cluster.bookies(note)
-    if found:
-        cluster.registrations.step_over = step_over
-    return found
+    cluster.left_out = ids_in(keys)
+    cluster.registrations.step_over = step_over
+    cluster.upkeep.lost.step_over = step_over
+
+
+def ids_in(keys: Collection[str]) -> frozenset[str]:
+    """Return the ids of the bookies that records with these keys are about."""
+    split = (key.partition("/") for key in keys)
+    return frozenset(name for prefix, _, name in split if prefix in _OF_BOOKIES)
 
 
 def why_left(ledger: LedgerMetadata, unreadable: Collection[str]) -> str:
@@ -46,12 +64,8 @@ def why_left(ledger: LedgerMetadata, unreadable: Collection[str]) -> str:
 
 
 def left_records(unreadable: Mapping[str, str]) -> list[Left]:
-    """Return the unreadable records as left."""
+    """Return the unreadable records, by key, as left."""
     return [
-        Left(
-            f"metadata record {layout.BOOKIES_PREFIX}/{bookie_id}",
-            reason,
-            "`bkspark metadata damaged` says what to do",
-        )
-        for bookie_id, reason in sorted(unreadable.items())
+        Left(f"metadata record {key}", reason, "`bkspark metadata damaged` says what to do")
+        for key, reason in sorted(unreadable.items())
     ]

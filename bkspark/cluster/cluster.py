@@ -16,7 +16,7 @@ from bkspark.cluster.founding import make_cluster
 from bkspark.cluster.hang_memory import HangMemory
 from bkspark.cluster.log_records import LogRecords
 from bkspark.cluster.records import Records, StepOver, Versioned
-from bkspark.cluster.stepping_over import leave_out
+from bkspark.cluster.stepping_over import leave_out, leave_out_into
 from bkspark.cluster.timed_store import TimedStore, patient
 from bkspark.cluster.upkeep_records import UpkeepRecords
 from bkspark.errors import (
@@ -47,6 +47,7 @@ class Cluster(BoundToProcess):
             it with a time limit of their own.
         registrations: of bookies.
         unreadable: skipped records by key, with the reason; only a ``Survey`` skips records.
+        left_out: ids of bookies to treat as unknown, as if their records were unreadable.
 
     Raises:
         InvalidRequestError: the URI is malformed, or names no cluster.
@@ -60,6 +61,7 @@ class Cluster(BoundToProcess):
         self.store = TimedStore(store, seconds)
         self.uri = canonical(metadata_uri)
         self.unreadable: dict[str, str] = {}
+        self.left_out: frozenset[str] = frozenset()
         self.ledgers = _ledgers(self.store)
         self.untimed_ledgers = _ledgers(store)
         self.logs = LogRecords(self.store)
@@ -147,7 +149,7 @@ class Cluster(BoundToProcess):
     def bookies(self, step_over: StepOver | None = None) -> dict[str, BookieRecord]:
         """All registered bookies by id; bookies with unreadable records go to ``step_over``."""
         found = self._registered(step_over)
-        return {name: one for name, one in found.items() if not one.is_removed}
+        return {n: x for n, x in found.items() if not x.is_removed and n not in self.left_out}
 
     def _registered(self, step_over: StepOver | None = None) -> dict[str, BookieRecord]:
         return self.registrations.of_all(self.store.get_all("bookies"), step_over)
@@ -190,9 +192,14 @@ class Cluster(BoundToProcess):
             for record in self.bookies(step_over).values()
         }
 
-    def lost_members(self) -> frozenset[Member]:
-        """Members that an operator declared lost for ever."""
-        found = self.upkeep.lost.of_all(self.store.get_all(layout.LOST_PREFIX))
+    def lost_members(self, step_over: StepOver | None = None) -> frozenset[Member]:
+        """Members that an operator declared lost for ever; unreadable records go to ``step_over``.
+
+        Args:
+            step_over: only if a bookie counts as possibly alive while its record is unreadable, and
+                is not given new data.
+        """
+        found = self.upkeep.lost.of_all(self.store.get_all(layout.LOST_PREFIX), step_over)
         return frozenset(
             Member(name, incarnation)
             for name, lost in found.items()
@@ -255,8 +262,10 @@ class Cluster(BoundToProcess):
         Args:
             exclude, enough, needed: see ``probe``.
         """
-        lost = self.lost_members()
-        statuses = self.probe(exclude=exclude, enough=enough, needed=needed, step_over=leave_out)
+        unknown = set[str]()
+        lost = self.lost_members(leave_out_into(unknown))
+        out = unknown.union(exclude)
+        statuses = self.probe(exclude=out, enough=enough, needed=needed, step_over=leave_out)
         for status in statuses:
             note_fullness(self.registrations, status)
         return usable(statuses, lost)

@@ -21,7 +21,7 @@ from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun, Joining, enlist
 from bkspark.cluster.refusals import give_up, naming
-from bkspark.cluster.stepping_over import leave_out, leave_out_unless
+from bkspark.cluster.stepping_over import leave_out, leave_out_into, leave_out_unless
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.format.digest import Digester
 from bkspark.protocol.bookies import placement
@@ -154,8 +154,10 @@ def stand_ins(
     None is asked in advance: if a bookie fails, recovery takes the next. A bookie that is full by
     its mark, or failed often lately, is better than none.
     """
-    lost = cluster.lost_members()
-    records = [record for record in cluster.bookies(leave_out).values() if not record.is_read_only]
+    unknown = set[str]()
+    lost = cluster.lost_members(leave_out_into(unknown))
+    known = (r for r in cluster.bookies(leave_out).values() if r.bookie_id not in unknown)
+    records = [record for record in known if not record.is_read_only]
     found = [Candidate(cluster.address(r).member, r.domain) for r in records]
     full = frozenset(record.bookie_id for record in records if record.is_full)
     pool = _Pool(cluster, among=[c for c in found if c.member not in lost], last=full)

@@ -55,6 +55,16 @@ def leave_out(key: str, error: BookKeeperError) -> None:
     step_over(logger, BadCopy("", key.rpartition("/")[2]), str(error.args[0]))
 
 
+def leave_out_into(names: set[str]) -> Callable[[str, BookKeeperError], None]:
+    """Return ``leave_out``, which adds the last part of each skipped record's key to ``names``."""
+
+    def step_over(key: str, error: BookKeeperError) -> None:
+        leave_out(key, error)
+        names.add(key.rpartition("/")[2])
+
+    return step_over
+
+
 def leave_out_unless(named: Collection[str]) -> Callable[[str, BookKeeperError], None]:
     """Return ``leave_out``, except that an error at a ``named`` bookie's record is raised.
 

@@ -81,9 +81,12 @@ MUTANTS = (
     ),
     Mutant(
         "a lost bookie whose record cannot be read is none",
-        "_unreadable_bookies",
-        Replace("prefix == layout.LOST_PREFIX", "False"),
-        (f"{BETWEEN}::test_an_unreadable_word_of_a_lost_bookie_stops_every_repair",),
+        "ids_in",
+        Replace("prefix in _OF_BOOKIES", "prefix == layout.BOOKIES_PREFIX"),
+        (
+            f"{BETWEEN}"
+            "::test_an_unreadable_record_of_a_lost_bookie_stops_repairs_of_its_own_ledgers_only",
+        ),
     ),
     Mutant(
         "a bookie that has come back is replaced all the same",

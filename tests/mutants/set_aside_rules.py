@@ -8,6 +8,7 @@ EACH = f"{ASIDE}::test_a_record_is_named_and_set_aside_and_its_bytes_stay"
 STRAYS = f"{ASIDE}::test_ledgers_of_a_log_that_was_set_aside_are_never_garbage"
 GO_ON = f"{ASIDE}::test_readers_and_writers_go_on_without_a_bookie_whose_record_is_unreadable"
 
+LOST_GO_ON = f"{ASIDE}::test_clients_go_on_without_a_bookie_that_may_be_lost"
 UNREADABLE = "tests/integration/upkeep/test_unreadable_bookies.py"
 BETWEEN = "tests/integration/upkeep/test_repairs_between.py"
 
@@ -108,10 +109,34 @@ MUTANTS = (
         "nothing is placed anywhere while the record of a bookie is unreadable",
         "Cluster.candidates",
         Replace(
-            "self.probe(exclude=exclude, enough=enough, needed=needed, step_over=leave_out)",
-            "self.probe(exclude=exclude, enough=enough, needed=needed)",
+            "self.probe(exclude=out, enough=enough, needed=needed, step_over=leave_out)",
+            "self.probe(exclude=out, enough=enough, needed=needed)",
         ),
         (GO_ON,),
+    ),
+    Mutant(
+        "nothing is placed anywhere while the record of a lost bookie is unreadable",
+        "Cluster.candidates",
+        Replace("self.lost_members(leave_out_into(unknown))", "self.lost_members()"),
+        (LOST_GO_ON,),
+    ),
+    Mutant(
+        "entries are placed on a bookie that may be lost",
+        "Cluster.candidates",
+        Replace("unknown.union(exclude)", "exclude"),
+        (LOST_GO_ON,),
+    ),
+    Mutant(
+        "a recovery stops where the record of a lost bookie is unreadable",
+        "Recoverer._answer",
+        Replace("self._cluster.lost_members(leave_out)", "self._cluster.lost_members()"),
+        (LOST_GO_ON,),
+    ),
+    Mutant(
+        "a recovery writes to a bookie that may be lost",
+        "stand_ins",
+        Replace("r.bookie_id not in unknown", "True"),
+        (f"{UNREADABLE}::test_a_recovery_writes_to_no_bookie_that_may_be_lost",),
     ),
     Mutant(
         "a bookie is removed that an unreadable record may name",
@@ -159,8 +184,8 @@ MUTANTS = (
     ),
     Mutant(
         "what becomes unreadable meanwhile is left out too",
-        "leave_out_unreadable",
-        Replace("key.rpartition('/')[2] not in found", "False"),
+        "leave_out_bookies",
+        Replace("key not in keys", "False"),
         (f"{UNREADABLE}::test_only_what_was_unreadable_at_the_start_is_left_out",),
     ),
     Mutant(

@@ -63,7 +63,7 @@ def rebalance(
     runner = telling(run, tell)
     unreadable = leave_out_unreadable(cluster)
     records = read_records(cluster)
-    plan = plan_of(cluster, records, wanted, runner, unreadable)
+    plan = plan_of(cluster, records, wanted, runner, cluster.left_out)
     if dry_run:
         return planned(VERB, plan)
     work = Repair(cluster, wanted.password, runner, wanted.bytes_per_second)

@@ -71,7 +71,7 @@ def collect(
     )
     if dry_run:
         return Report(VERB, plan.facts, details=_rows(plan))
-    work = Collector(cluster, plan, runner, unreadable)
+    work = Collector(cluster, plan, runner, cluster.left_out)
     work.carry_out(progress)
     outcome = work.outcome
     lost = {member.bookie_id for member in cluster.lost_members()}

@@ -96,7 +96,7 @@ class _Decommission:
 
     Attributes:
         staying: ids of the bookies not removed yet.
-        unreadable: faults of bookies' records that cannot be read, by id.
+        unreadable: faults of bookies' records that cannot be read, by key.
         given_up: obstacles overridden by forced removals.
     """
 
@@ -224,7 +224,7 @@ class _Decommission:
             frozenset(self._cluster.addresses()),
             self._cluster.lost_members(),
             frozenset(silent),
-            frozenset(self.unreadable),
+            self._cluster.left_out,
         )
 
 

@@ -15,13 +15,10 @@ from bkspark.admin.repairing.plan import Away, RepairPlan, plan_of, row, row_of_
 from bkspark.admin.repairing.repair import Repair
 from bkspark.admin.repairing.widening import Widened, Widening
 from bkspark.admin.survey import Survey
-from bkspark.admin.unreadable_bookies import why_left
+from bkspark.admin.unreadable_bookies import ids_in, leave_out_bookies, why_left
 from bkspark.cluster.arguments import require_number
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
-from bkspark.cluster.stepping_over import leave_out
-from bkspark.errors import CorruptDataError
-from bkspark.format import layout
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.metadata import Member
 
@@ -79,16 +76,15 @@ def repair(
 
     Raises:
         NoSuchLedgerError: no such log or ledger.
-        CorruptDataError: a lost-bookie record cannot be read.
         OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
     began_ms = environment.now_ms()
     runner = telling(run, tell)
     found = _audited(survey, wanted, runner)
-    unknown = _unreadable_bookies(survey)
+    unknown = ids_in(survey.unreadable)
     found, untouched = _without_those_of(unknown, found, survey)
     if unknown:
-        cluster.registrations.step_over = leave_out
+        leave_out_bookies(cluster, survey.unreadable)
     if not dry_run:
         away.note_silent(cluster, found.silent)
     plan = _plan(cluster, survey, found, wanted.lost_after)
@@ -117,25 +113,6 @@ def _audited(survey: Survey, wanted: Wanted, run: Runner) -> Findings:
     work = Audit(survey, plan, run, dropped_ledgers(survey))
     work.carry_out(lambda _done, _total: None)
     return work.findings
-
-
-def _unreadable_bookies(survey: Survey) -> frozenset[str]:
-    """Return ids of bookies with unreadable records: whether they keep their data is unknown.
-
-    Raises:
-        CorruptDataError: the set of lost bookies is unknown, so no repair is safe.
-    """
-    found = set[str]()
-    for key, reason in survey.unreadable.items():
-        prefix, _, name = key.partition("/")
-        if prefix == layout.LOST_PREFIX:
-            raise CorruptDataError(
-                f"nothing is repaired: metadata record {key} cannot be read: {reason}",
-                hint="`bkspark metadata damaged` says what to do",
-            )
-        if prefix == layout.BOOKIES_PREFIX:
-            found.add(name)
-    return frozenset(found)
 
 
 def _without_those_of(

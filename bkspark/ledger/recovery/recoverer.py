@@ -15,7 +15,7 @@ from bkspark.cluster import ensembles
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import Versioned
-from bkspark.cluster.stepping_over import leave_out_unless
+from bkspark.cluster.stepping_over import leave_out, leave_out_unless
 from bkspark.errors import BookKeeperError, LedgerClosedError, NoSuchLedgerError
 from bkspark.format.recovery import StuckRecovery
 from bkspark.ledger.journals.journal_folder import journals_of
@@ -127,7 +127,7 @@ class Recoverer:
             case steps.TakeOver():
                 return self.take_over()
             case steps.ListLost():
-                return steps.DeclaredLost(self._cluster.lost_members())
+                return steps.DeclaredLost(self._cluster.lost_members(leave_out))
             case steps.Ask(loss):
                 return steps.Consent(self._accepts_loss(loss))
             case steps.ChooseSpares():

@@ -10,6 +10,7 @@ from bkspark.admin import bookies
 from bkspark.admin.maintenance import Report
 from bkspark.admin.unreadable_bookies import leave_out_unreadable
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.ensembles import stand_ins
 from bkspark.errors import CorruptDataError
 from bkspark.format import layout
 from bkspark.ledger.deleting import make_tombstone
@@ -107,6 +108,18 @@ def test_a_decommission_moves_what_does_not_concern_an_unreadable_bookie(rig: Ri
         assert cluster.bookie(leaving).value.is_read_only
 
 
+def test_a_recovery_writes_to_no_bookie_that_may_be_lost(rig: Rig) -> None:
+    with Cluster(rig.uri) as cluster:
+        cluster.store.put("lost/bookie-2", DAMAGE, None)
+        found = stand_ins(cluster, 5, exclude=(), near=())
+    assert sorted(one.bookie_id for one in found) == [
+        "bookie-1",
+        "bookie-3",
+        "bookie-4",
+        "bookie-5",
+    ]
+
+
 def test_an_unreadable_bookie_itself_is_not_decommissioned(rig: Rig) -> None:
     damaged(rig, "bookie-1")
     with pytest.raises(CorruptDataError, match="bookies/bookie-1"):
@@ -117,7 +130,7 @@ def test_only_what_was_unreadable_at_the_start_is_left_out(rig: Rig) -> None:
     damaged(rig, "bookie-1")
     with Cluster(rig.uri) as cluster:
         member = Member("bookie-1", "any")
-        assert list(leave_out_unreadable(cluster)) == ["bookie-1"]
+        assert list(leave_out_unreadable(cluster)) == ["bookies/bookie-1"]
         assert len(cluster.addresses()) == 4
         assert cluster.is_going(member)  # for all that is known
         damaged(rig, "bookie-2")

@@ -266,6 +266,24 @@ def test_readers_and_writers_go_on_without_a_bookie_whose_record_is_unreadable(
             cluster.addresses()  # for whom a bookie that is missing is gone
 
 
+def test_clients_go_on_without_a_bookie_that_may_be_lost(used: Any, run: Run) -> None:
+    with Cluster(used.uri) as cluster, BookKeeper(used.uri) as keeper:
+        left = keeper.create_ledger()
+        left.append(b"x")
+        left.release()
+        cluster.store.put("lost/bookie-2", b"\xff" * 100, None)
+        assert keeper.recover_ledger(left.ledger_id).last_entry_id == 0
+        with keeper.create_log("three").writer() as writer:
+            writer.append(b"x")
+        [fragment] = cluster.ledger(writer.ledger_id).value.fragments
+        assert "bookie-2" not in {member.bookie_id for member in fragment.ensemble}
+    for words in ("recover --all", "collect", "rebalance", "repair", "scrub", "audit"):
+        status, _, err = run(*words.split())
+        assert status in (0, 1), (words, err)
+    assert run("metadata", "set-aside", "lost/bookie-2", "--yes")[0] == 0
+    assert run("metadata", "damaged")[0] == 0
+
+
 def test_an_unreadable_page_is_named_with_its_offsets_and_the_log_goes_on_after_it(
     run: Run, small_cluster: Any, numbers: Callable[[int, int], pa.Table]
 ) -> None:
