@@ -19,7 +19,13 @@ from functools import partial
 
 from bkspark import environment
 from bkspark.admin import lost_ends
-from bkspark.admin.restored_records import IN_PLACE, restored_bookie, restored_counter, restored_log
+from bkspark.admin.restored_records import (
+    IN_PLACE,
+    restored_bookie,
+    restored_cluster,
+    restored_counter,
+    restored_log,
+)
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.decisions import tell
 from bkspark.cluster.records import UNREAD
@@ -43,8 +49,10 @@ from bkspark.format import (
     report_record,
 )
 from bkspark.format import recovery as recovery_format
-from bkspark.metadata.contract import VersionedBytes
+from bkspark.metadata import uri as metadata_stores
+from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.protocol.log.ledger_list import Page
+from bkspark.storage.shown import shown_url
 
 logger = logging.getLogger(__name__)
 
@@ -156,6 +164,33 @@ def set_aside(cluster: Cluster, key: str, *, url: str = "") -> str:
     return kept
 
 
+def set_cluster_aside(metadata_uri: str, url: str) -> str:
+    """Make the unreadable record of a cluster anew, from the cookie of the bookie at ``url``.
+
+    Returns:
+        The key of the kept bytes.
+
+    Raises:
+        InvalidRequestError: the record is readable or missing, or no registered bookie is at
+            ``url``.
+        MetadataVersionError: another client has changed the record meanwhile.
+        OutcomeUnknownError: the store gave no definite answer; a second call is harmless.
+    """
+    store = metadata_stores.open_store(metadata_uri)
+    try:
+        stored = store.get(layout.CLUSTER_KEY)
+        if stored is None or not _malformation(layout.CLUSTER_KEY, stored.value):
+            raise InvalidRequestError(
+                f"the cluster record at {shown_url(store.uri)} "
+                f"{'is missing' if stored is None else 'can be read'}, so it is not set aside"
+            )
+        record = restored_cluster(store, url)
+        instead = cluster_format.encode_cluster(record, environment.token())
+        return _exchanged(store, layout.CLUSTER_KEY, stored, instead)
+    finally:
+        store.close()
+
+
 def _moved_aside(cluster: Cluster, key: str, stored: VersionedBytes, url: str) -> str:
     reason = _malformation(key, stored.value)  # checks the very bytes that are replaced (rule 3)
     if not reason:
@@ -166,18 +201,23 @@ def _moved_aside(cluster: Cluster, key: str, stored: VersionedBytes, url: str) -
     found = _described(cluster, key, reason)
     if not found.can_be_set_aside:
         raise InvalidRequestError(f"metadata record {key!r} stays", hint=found.way_out)
-    instead = _replacement(cluster, key, url)
+    kept = _exchanged(cluster.store, key, stored, _replacement(cluster, key, url))
+    if _kind(key) == layout.LEDGERS_PREFIX:
+        cluster.store.delete(key)  # the ledger's number is never used again
+    return kept
+
+
+def _exchanged(store: MetadataStore, key: str, stored: VersionedBytes, instead: bytes) -> str:
+    """Keep the record's bytes under another key, and store others; return that key."""
     kept = _new_key(key)
-    cluster.store.put(kept, stored.value, None)  # rule 2
+    store.put(kept, stored.value, None)  # rule 2
     try:
-        cluster.store.put(key, instead, stored.version)  # rule 3
+        store.put(key, instead, stored.version)  # rule 3
     except MetadataVersionError as error:
         raise MetadataVersionError(
             f"metadata record {key!r} was changed meanwhile, and stays as it is now",
             hint="look at it again: `bkspark metadata damaged`",
         ) from error
-    if _kind(key) == layout.LEDGERS_PREFIX:
-        cluster.store.delete(key)  # the ledger's number is never used again
     tell(logger, "metadata record %s was set aside; its bytes are %s", key, kept)
     return kept
 
@@ -301,6 +341,8 @@ def _decoder(key: str) -> Callable[[bytes], object]:
         "cursors": cursor_record.decode,
         "pages": log_page.decode,
     }
+    if key == layout.CLUSTER_KEY:
+        return cluster_format.decode_cluster
     if kind in by_name:
         return partial(by_name[kind], name)
     if kind in by_number:

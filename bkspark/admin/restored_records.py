@@ -8,13 +8,15 @@ from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.uri import storage
 from bkspark.cluster import admission
 from bkspark.cluster.cluster import Cluster
-from bkspark.errors import BookKeeperError, InvalidRequestError
+from bkspark.errors import BookKeeperError, CorruptDataError, InvalidRequestError
+from bkspark.format import cluster as cluster_format
 from bkspark.format import cookie as cookie_format
 from bkspark.format import cursor_record, damage_record, gone_record, layout
 from bkspark.format import recovery as recovery_format
-from bkspark.format.cluster import BookieRecord
+from bkspark.format.cluster import BookieRecord, ClusterRecord
 from bkspark.format.damage_record import DamagedCopies
 from bkspark.format.recovery import LostBookie, StuckRecovery
+from bkspark.metadata.contract import MetadataStore
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
 from bkspark.protocol.log.cursor import CursorRecord
 from bkspark.protocol.log.record import LogRecord
@@ -77,27 +79,39 @@ def restored_counter(cluster: Cluster) -> int:
     return max(ids, default=0) + UNSEEN_IDS
 
 
+def restored_cluster(store: MetadataStore, url: str) -> ClusterRecord:
+    """Return the record of the cluster, from the cookie of its bookie at ``url``.
+
+    Raises:
+        InvalidRequestError: no bookie with a readable record is at ``url``.
+        OutcomeUnknownError: the store gave no definite answer.
+    """
+    cookie = _cookie_at(canonical(url), "where a bookie of the cluster is must be said")
+    stored = store.get(layout.bookie_key(cookie.bookie_id))
+    try:
+        known = cluster_format.decode_bookie(cookie.bookie_id, stored.value) if stored else None
+    except CorruptDataError:
+        known = None
+    if known is None or known.incarnation != cookie.incarnation:
+        raise InvalidRequestError(
+            f"{shown_url(canonical(url))} is no bookie of the cluster at {shown_url(store.uri)}",
+            hint="give the place of a bookie whose metadata record can be read",
+        )
+    risk = admission.storage_risk(store.uri, store.uri, is_accepted=True)
+    return ClusterRecord(cookie.cluster_id, cookie.created_ms, risk, cookie.group)
+
+
 def restored_bookie(cluster: Cluster, bookie_id: str, url: str) -> BookieRecord:
     """Return the record of the bookie at ``url``, from its cookie; read-only at first.
 
     Raises:
         InvalidRequestError: ``url`` is no place of the bookie.
     """
-    if not url:
-        raise InvalidRequestError(
-            f"where bookie {bookie_id} is must be said", hint="give --url URL"
-        )
     url = canonical(url)
-    shown = shown_url(url)
-    try:
-        found = places.cookie_at(BookieAddress(cluster.cluster_id, bookie_id, "", url))
-        cookie = None if found is None else cookie_format.decode(found)
-    except BookKeeperError as error:
-        raise InvalidRequestError(f"{shown} has no cookie to read: {error.args[0]}") from error
-    whose = (cluster.cluster_id, bookie_id)
-    if cookie is None or (cookie.cluster_id, cookie.bookie_id) != whose:
+    cookie = _cookie_at(url, f"where bookie {bookie_id} is must be said")
+    if (cookie.cluster_id, cookie.bookie_id) != (cluster.cluster_id, bookie_id):
         raise InvalidRequestError(
-            f"{shown} is not bookie {bookie_id} of this cluster",
+            f"{shown_url(url)} is not bookie {bookie_id} of this cluster",
             hint="give the place where its COOKIE is",
         )
     return BookieRecord(
@@ -108,3 +122,17 @@ def restored_bookie(cluster: Cluster, bookie_id: str, url: str) -> BookieRecord:
         is_read_only=True,
         storage_risk=admission.storage_risk(url, cluster.store.uri, is_accepted=True),
     )
+
+
+def _cookie_at(url: str, unless: str) -> cookie_format.Cookie:
+    """Return the cookie at ``url``; if ``url`` is empty, raise an error that begins ``unless``."""
+    if not url:
+        raise InvalidRequestError(unless, hint="give --url URL")
+    try:
+        found = places.cookie_at(BookieAddress("", "", "", url))
+        cookie = cookie_format.decode(found or b"")
+    except BookKeeperError as error:
+        raise InvalidRequestError(
+            f"{shown_url(url)} has no cookie to read: {error.args[0]}"
+        ) from error
+    return cookie

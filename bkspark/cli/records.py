@@ -7,7 +7,8 @@ import typer
 
 from bkspark.admin import damaged_records
 from bkspark.cli.output import Column, print_done, print_rows
-from bkspark.cli.session import COMMON, require_consent, session_of
+from bkspark.cli.session import COMMON, Session, require_consent, session_of
+from bkspark.format import layout
 
 _COLUMNS = (
     Column("record", "key"),
@@ -43,7 +44,11 @@ def set_aside(
         str, typer.Argument(metavar="RECORD", help="As `bkspark metadata damaged` names it.")
     ],
     url: Annotated[
-        str, typer.Option(metavar="URL", help="Where the bookie is, for the record of a bookie.")
+        str,
+        typer.Option(
+            metavar="URL",
+            help="Where the bookie is, for the record of a bookie; where any is, for cluster.",
+        ),
     ] = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
@@ -51,16 +56,25 @@ def set_aside(
 
     The record's bytes are kept under another key. No rows are deleted on bookies. A ledger or log
     whose record is set aside counts as absent. A bookie's record is restored from the cookie at
-    --url; nothing new is placed there until `bkspark bookie readonly ID --off`.
+    --url; nothing new is placed there until `bkspark bookie readonly ID --off`. The record
+    `cluster` is restored from the cookie of any bookie.
     """
     session = session_of(context)
-    with session.cluster() as cluster:
-        found = damaged_records.look_at(cluster, record)
-        if found is not None:
-            require_consent(f"On {record} rests: {found.rests}. Set it aside?", yes=yes)
-        kept = damaged_records.set_aside(cluster, record, url=url)
+    if record == layout.CLUSTER_KEY:
+        require_consent("On cluster rests: everything. Make it anew from the cookie?", yes=yes)
+        kept = damaged_records.set_cluster_aside(session.named_uri(), url)
+    else:
+        kept = _set_aside(session, record, url, yes=yes)
     print_done(
         {"record": record, "kept": kept},
         f"set {record} aside; its bytes are {kept} in the metadata store",
         as_json=session.as_json,
     )
+
+
+def _set_aside(session: Session, record: str, url: str, *, yes: bool) -> str:
+    with session.cluster() as cluster:
+        found = damaged_records.look_at(cluster, record)
+        if found is not None:
+            require_consent(f"On {record} rests: {found.rests}. Set it aside?", yes=yes)
+        return damaged_records.set_aside(cluster, record, url=url)

@@ -45,13 +45,18 @@ class Session:
         Raises:
             InvalidRequestError: no cluster is named, or none exists there.
         """
-        return Cluster(self._named_uri())
+        return Cluster(self.named_uri())
 
     def survey(self) -> Survey:
         """Open the named cluster for showing; raise the errors of ``cluster``."""
-        return Survey(self._named_uri())
+        return Survey(self.named_uri())
 
-    def _named_uri(self) -> str:
+    def named_uri(self) -> str:
+        """Return the URI of the named cluster.
+
+        Raises:
+            InvalidRequestError: no cluster is named.
+        """
         if not self.metadata_uri:
             raise InvalidRequestError(
                 "no cluster is named", hint=f"give --metadata URI or set {METADATA_URI_VARIABLE}"

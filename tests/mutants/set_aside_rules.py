@@ -9,6 +9,7 @@ STRAYS = f"{ASIDE}::test_ledgers_of_a_log_that_was_set_aside_are_never_garbage"
 GO_ON = f"{ASIDE}::test_readers_and_writers_go_on_without_a_bookie_whose_record_is_unreadable"
 
 LOST_GO_ON = f"{ASIDE}::test_clients_go_on_without_a_bookie_that_may_be_lost"
+CLUSTER_ANEW = f"{ASIDE}::test_the_record_of_the_cluster_is_made_anew_from_a_bookie"
 UNREADABLE = "tests/integration/upkeep/test_unreadable_bookies.py"
 BETWEEN = "tests/integration/upkeep/test_repairs_between.py"
 
@@ -206,5 +207,23 @@ MUTANTS = (
             f"{BETWEEN}"
             "::test_an_unreadable_record_of_a_bookie_stops_recoveries_of_its_own_ledgers_only",
         ),
+    ),
+    Mutant(
+        "a cluster gets the id of a bookie that is not its own",
+        "restored_cluster",
+        Replace("known is None or known.incarnation != cookie.incarnation", "False"),
+        (CLUSTER_ANEW,),
+    ),
+    Mutant(
+        "a cluster's readable record is made anew",
+        "set_cluster_aside",
+        Replace("not _malformation(layout.CLUSTER_KEY, stored.value)", "False"),
+        (CLUSTER_ANEW,),
+    ),
+    Mutant(
+        "a cluster that is made anew forgets its group",
+        "restored_cluster",
+        Replace("cookie.group", "1"),
+        (CLUSTER_ANEW,),
     ),
 )

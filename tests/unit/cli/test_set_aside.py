@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,17 @@ import pytest
 from bkspark import BookKeeper
 from bkspark.admin.damaged_records import find_damaged, look_at, set_aside
 from bkspark.admin.lost_bookies import declare_lost
-from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import (
     CorruptDataError,
     InvalidRequestError,
     MetadataVersionError,
     OutcomeUnknownError,
 )
+from bkspark.format import cluster as cluster_format
 from bkspark.format import layout
 from bkspark.format.recovery import StuckRecovery
+from bkspark.metadata.uri import open_store
 from tests.small_pages import forget_pages, pages_of
 
 Run = Callable[..., tuple[int, str, str]]
@@ -309,6 +312,29 @@ def test_an_unreadable_record_of_the_cluster_says_what_to_do(run: Run, small_clu
     status, _, err = run("metadata", "damaged")
     assert status == 1
     assert "bring this record back from a copy of the metadata store" in err
+
+
+def test_the_record_of_the_cluster_is_made_anew_from_a_bookie(
+    run: Run, small_cluster: Any, tmp_path: Path
+) -> None:
+    key = layout.CLUSTER_KEY
+    store = open_store(small_cluster.uri)
+    with Cluster(small_cluster.uri) as cluster:
+        before = cluster_format.decode_cluster(store.get(key).value)
+        urls = [record.url for record in cluster.bookies().values()]
+    assert run("metadata", "set-aside", key, "--yes", "--url", urls[0])[0] == 2  # it is readable
+    init_cluster((tmp_path / "m").as_uri(), [(tmp_path / "b").as_uri()])
+    damage(small_cluster, key)
+    for url in ("", (tmp_path / "b").as_uri(), (tmp_path / "none").as_uri()):
+        assert run("metadata", "set-aside", key, "--yes", "--url", url)[0] == 2
+    assert run("metadata", "set-aside", key, "--url", urls[1])[0] == 2  # it cannot ask
+    assert store.get(key).value == b"\xff" * 100
+    assert run("metadata", "set-aside", key, "--yes", "--url", urls[1])[0] == 0
+    after = cluster_format.decode_cluster(store.get(key).value)
+    assert replace(after, created_ms=0) == replace(before, created_ms=0)
+    assert run("metadata", "damaged")[0] == 0
+    [kept] = store.list(f"{layout.ASIDE_PREFIX}/{key}")
+    assert store.get(f"{layout.ASIDE_PREFIX}/{key}/{kept}").value == b"\xff" * 100
 
 
 def test_one_record_is_described_as_among_all(used: Any) -> None:
