@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from bkspark import environment
-from bkspark.admin import lost_ends
+from bkspark.admin import damaged_pages, lost_ends
 from bkspark.admin.restored_records import (
     IN_PLACE,
     restored_bookie,
@@ -51,7 +51,6 @@ from bkspark.format import (
 from bkspark.format import recovery as recovery_format
 from bkspark.metadata import uri as metadata_stores
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
-from bkspark.protocol.log.ledger_list import Page
 from bkspark.storage.shown import shown_url
 
 logger = logging.getLogger(__name__)
@@ -72,6 +71,7 @@ _RESTS = {
 }
 _NOTES = ("away", "leases", "open", "reports")
 _TWO_LEVELS = ("cursors", "pages")
+_REMOVED = (layout.LEDGERS_PREFIX, layout.LOG_PAGES_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +201,11 @@ def _moved_aside(cluster: Cluster, key: str, stored: VersionedBytes, url: str) -
     found = _described(cluster, key, reason)
     if not found.can_be_set_aside:
         raise InvalidRequestError(f"metadata record {key!r} stays", hint=found.way_out)
+    if _kind(key) == layout.LOG_PAGES_PREFIX:
+        damaged_pages.require_unnamed(cluster, *key.split("/")[1:])
     kept = _exchanged(cluster.store, key, stored, _replacement(cluster, key, url))
-    if _kind(key) == layout.LEDGERS_PREFIX:
-        cluster.store.delete(key)  # the ledger's number is never used again
+    if _kind(key) in _REMOVED:
+        cluster.store.delete(key)  # the number of a ledger is never used again
     return kept
 
 
@@ -255,13 +257,15 @@ def _kind(key: str) -> str:
 def _described(cluster: Cluster, key: str, reason: str, log: str = "") -> DamagedRecord:
     kind = _kind(key)
     back = "bring it back from a copy of the metadata store"
-    aside = f"or `bkspark metadata set-aside {key}`"
+    aside = f"or `bkspark metadata set-aside {key}"
     if kind in _NOTES:
         return DamagedRecord(key, reason, _WRITTEN_OVER, "nothing needs to be done", False)
     if kind == layout.LOG_PAGES_PREFIX:
         return _described_page(cluster, key, reason)
     if kind == layout.BOOKIES_PREFIX:
-        aside += " --url URL, which makes it anew from the bookie's cookie"
+        aside += " --url URL`, which makes it anew from the bookie's cookie"
+    else:
+        aside += "`"
     rests = _RESTS.get(kind, "all that needs it")
     if log:
         rests = (
@@ -272,19 +276,9 @@ def _described(cluster: Cluster, key: str, reason: str, log: str = "") -> Damage
 
 
 def _described_page(cluster: Cluster, key: str, reason: str) -> DamagedRecord:
-    """Describe a page; the log's record says which offsets are on a topmost page of places."""
     _, log, name = key.split("/")
-    rests, before = _RESTS[layout.LOG_PAGES_PREFIX], "N"
-    with suppress(BookKeeperError):  # the log's record is listed itself
-        for one in cluster.log(log).value.older:
-            if isinstance(one, Page) and one.name == name:
-                rests = f"offsets {one.first_offset} to {one.end_offset - 1} of log {log}"
-                before = str(one.end_offset)
-    way = (
-        f"bring it back from a copy of the metadata store, or give up all rows of log {log} up to "
-    )
-    way += f"the end of the page: `bkspark log truncate {log} --before {before}`"
-    return DamagedRecord(key, reason, rests, way, False)
+    found = damaged_pages.describe_page(cluster, log, name)
+    return DamagedRecord(key, reason, found.rests, found.way_out, found.is_unnamed)
 
 
 def _all_keys(cluster: Cluster) -> Iterator[str]:
@@ -379,7 +373,7 @@ def _replacement(cluster: Cluster, key: str, url: str) -> bytes:
     else:
         data = IN_PLACE[kind](name, nonce)
     try:
-        if kind != layout.LEDGERS_PREFIX:  # the record of a ledger is deleted
+        if kind not in _REMOVED:
             _decoder(key)(data)
     except BookKeeperError as error:
         raise InvalidRequestError(f"{key} was not changed: {error.args[0]}") from error

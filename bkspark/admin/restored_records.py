@@ -50,6 +50,7 @@ IN_PLACE: dict[str, Callable[[str, str], bytes]] = {
     "damaged": lambda name, nonce: damage_record.encode(DamagedCopies(name), nonce),
     "gone": _gone,
     "ledgers": lambda _name, _nonce: _SET_ASIDE,
+    "pages": lambda _name, _nonce: _SET_ASIDE,
     "lost": lambda name, nonce: recovery_format.encode_lost(LostBookie(name, ()), nonce),
     "recoveries": _stuck,
 }

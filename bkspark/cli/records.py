@@ -6,8 +6,10 @@ from typing import Annotated
 import typer
 
 from bkspark.admin import damaged_records
+from bkspark.cli.log_upkeep import DryRunOption, YesOption
 from bkspark.cli.output import Column, print_done, print_rows
 from bkspark.cli.session import COMMON, Session, require_consent, session_of
+from bkspark.errors import InvalidRequestError
 from bkspark.format import layout
 
 _COLUMNS = (
@@ -50,7 +52,8 @@ def set_aside(
             help="Where the bookie is, for the record of a bookie; where any is, for cluster.",
         ),
     ] = "",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
 ) -> None:
     """Set an unreadable metadata record aside, to continue without the record.
 
@@ -60,6 +63,13 @@ def set_aside(
     `cluster` is restored from the cookie of any bookie.
     """
     session = session_of(context)
+    if dry_run:
+        rests = _rests(session, record)
+        facts = {"record": record, "rests": rests}
+        print_done(
+            facts, f"would set {record} aside; on it rests: {rests}", as_json=session.as_json
+        )
+        return
     if record == layout.CLUSTER_KEY:
         require_consent("On cluster rests: everything. Make it anew from the cookie?", yes=yes)
         kept = damaged_records.set_cluster_aside(session.named_uri(), url)
@@ -70,6 +80,25 @@ def set_aside(
         f"set {record} aside; its bytes are {kept} in the metadata store",
         as_json=session.as_json,
     )
+
+
+def _rests(session: Session, record: str) -> str:
+    """Return what needs the record.
+
+    Raises:
+        InvalidRequestError: the record is not one that can be set aside.
+    """
+    if record == layout.CLUSTER_KEY:
+        return "everything"
+    with session.cluster() as cluster:
+        found = damaged_records.look_at(cluster, record)
+    if found is None or not found.can_be_set_aside:
+        way_out = "`bkspark metadata damaged` lists those that cannot be read"
+        raise InvalidRequestError(
+            f"metadata record {record!r} is not set aside",
+            hint=way_out if found is None else found.way_out,
+        )
+    return found.rests
 
 
 def _set_aside(session: Session, record: str, url: str, *, yes: bool) -> str:

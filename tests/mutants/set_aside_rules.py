@@ -101,6 +101,30 @@ MUTANTS = (
         (f"{EACH}[logs/one]",),
     ),
     Mutant(
+        "a dry run sets a record aside",
+        "cli.records.set_aside",
+        Replace("dry_run", "False"),
+        (f"{ASIDE}::test_the_way_out_works_as_it_is_printed[counters/ledger]",),
+    ),
+    Mutant(
+        "a page that the log names is set aside",
+        "require_unnamed",
+        Replace("not _is_unnamed(seen.value, name)", "False"),
+        (f"{ASIDE}::test_an_unreadable_page_below_another_is_named_with_its_offsets",),
+    ),
+    Mutant(
+        "a page is set aside though a page above it may not be read",
+        "damaged_pages._found",
+        Replace("is_sure and is_below_sure", "is_sure"),
+        (f"{ASIDE}::test_a_page_stays_while_it_is_not_known_whether_the_log_names_it",),
+    ),
+    Mutant(
+        "a client names a page after the page was set aside",
+        "require_unnamed",
+        Drop("cluster.logs.replace"),
+        (f"{ASIDE}::test_a_client_that_made_a_page_before_loses_its_change",),
+    ),
+    Mutant(
         "a reader fails where the record of a bookie is unreadable",
         "OpenBookies.__init__",
         Replace("cluster.addresses(leave_out)", "cluster.addresses()"),

@@ -1,6 +1,7 @@
 """A metadata record that cannot be read is named, and can be set aside; its bytes and rows stay."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from bkspark import BookKeeper
+from bkspark.admin.damaged_pages import require_unnamed
 from bkspark.admin.damaged_records import find_damaged, look_at, set_aside
 from bkspark.admin.lost_bookies import declare_lost
 from bkspark.cluster.cluster import Cluster, init_cluster
@@ -355,3 +357,84 @@ def test_a_stray_key_hides_no_damaged_record(used: Any) -> None:
         found = {one.key: one.reason for one in find_damaged(cluster)}
     assert "is not a ledger's key" in found["ledgers/stray"]
     assert "logs/one" in found
+
+
+@pytest.mark.parametrize("key", [LEDGER, "counters/ledger", "bookies/bookie-2"])
+def test_the_way_out_works_as_it_is_printed(run: Run, used: Any, key: str) -> None:
+    damage(used, key)
+    [row] = json.loads(run("metadata", "damaged", "--json")[1])
+    [words] = re.findall(r"`bkspark ([^`]*)`", row["way_out"])
+    given = [used.bookie("bookie-2").as_uri() if w == "URL" else w for w in words.split()]
+    status, out, err = run(*given, "--dry-run")
+    assert (status, f"would set {key} aside; on it rests: {row['rests']}" in out + err) == (0, True)
+    assert run("metadata", "damaged")[0] == 1  # nothing was changed
+    assert run(*given, "--yes")[0] == 0
+    assert run("metadata", "damaged")[0] == 0
+    assert run(*given, "--dry-run")[0] == 2  # the record can be read, or is gone
+
+
+def test_an_error_about_an_unreadable_record_says_what_to_do(used: Any) -> None:
+    damage(used, "counters/ledger")
+    with BookKeeper(used.uri) as keeper, pytest.raises(CorruptDataError) as found:
+        keeper.create_ledger()
+    assert "`bkspark metadata damaged`" in found.value.hint
+
+
+@pytest.fixture
+def paged(small_cluster: Any, numbers: Callable[[int, int], pa.Table]) -> Any:
+    """A log of nineteen ledgers, most of them on pages of pages."""
+    with pages_of(2):
+        for number in range(19):
+            small_cluster.append("a", [numbers(number, number + 1)])
+    forget_pages()
+    return small_cluster
+
+
+def test_an_unreadable_page_that_the_log_does_not_name_is_set_aside(run: Run, paged: Any) -> None:
+    key = layout.log_page_key("a", f"00000001-{'a' * 32}")
+    with Cluster(paged.uri) as cluster:
+        cluster.store.put(key, b"left by an interrupted change", None)
+    assert run("collect")[0] == 1
+    [row] = json.loads(run("metadata", "damaged", "--json")[1])
+    assert (row["key"], row["way_out"]) == (key, f"`bkspark metadata set-aside {key}`")
+    assert run("metadata", "set-aside", key, "--yes")[0] == 0
+    with Cluster(paged.uri) as cluster:
+        assert cluster.store.get(key) is None
+    assert (run("metadata", "damaged")[0], run("collect")[0]) == (0, 0)
+    assert run("log", "read", "a")[1].count("\n") == 19
+
+
+@pytest.mark.thorough
+def test_an_unreadable_page_below_another_is_named_with_its_offsets(run: Run, paged: Any) -> None:
+    with Cluster(paged.uri) as cluster:
+        log = cluster.log("a").value
+        top = {page.name for page in log.older}
+        page = next(one for one in log.every_page() if one.name not in top)
+    key = layout.log_page_key("a", page.name)
+    damage(paged, key)
+    [row] = json.loads(run("metadata", "damaged", "--json")[1])
+    assert row["rests"] == f"offsets {page.first_offset} to {page.end_offset - 1} of log a"
+    with Cluster(paged.uri) as cluster, pytest.raises(InvalidRequestError, match="may name"):
+        require_unnamed(cluster, "a", page.name)
+
+
+@pytest.mark.thorough
+def test_a_page_stays_while_it_is_not_known_whether_the_log_names_it(run: Run, paged: Any) -> None:
+    key = layout.log_page_key("a", f"00000001-{'a' * 32}")
+    with Cluster(paged.uri) as cluster:
+        cluster.store.put(key, b"left by an interrupted change", None)
+        above = next(one for one in cluster.log("a").value.older if one.may_have_pages)
+    damage(paged, layout.log_page_key("a", above.name))
+    assert run("metadata", "set-aside", key, "--yes")[0] == 2
+    damage(paged, "logs/a")
+    rows = {row["key"]: row for row in json.loads(run("metadata", "damaged", "--json")[1])}
+    assert "once the other records of log a can be read" in rows[key]["way_out"]
+
+
+@pytest.mark.thorough
+def test_a_client_that_made_a_page_before_loses_its_change(paged: Any) -> None:
+    with Cluster(paged.uri) as cluster:
+        seen = cluster.logs.get("a")
+        require_unnamed(cluster, "a", f"00000001-{'a' * 32}")
+        with pytest.raises(MetadataVersionError):
+            cluster.logs.replace("a", seen.value, seen)
