@@ -101,8 +101,8 @@ MUTANTS = (
         "a read-only bookie stands in",
         "stand_ins",
         Replace(
-            "[record for record in cluster.bookies(leave_out).values() if not record.is_read_only]",
-            "[record for record in cluster.bookies(leave_out).values()]",
+            "[record for record in known if not record.is_read_only]",
+            "[record for record in known]",
         ),
         (f"{SPARES}::test_bookies_that_are_lost_or_read_only_stand_in_for_nobody[False]",),
     ),

@@ -16,14 +16,14 @@ BETWEEN = "tests/integration/upkeep/test_repairs_between.py"
 MUTANTS = (
     Mutant(
         "the bytes of a record that is set aside are not kept",
-        "damaged_records._moved_aside",
-        Drop("cluster.store.put(kept, stored.value, None)"),
+        "damaged_records._exchanged",
+        Drop("store.put(kept, stored.value, None)"),
         (f"{EACH}[logs/one]", f"{ASIDE}::test_nothing_changes_where_the_bytes_cannot_be_kept"),
     ),
     Mutant(
         "what another client has stored meanwhile is set aside",
-        "damaged_records._moved_aside",
-        Replace("stored.version", "getattr(cluster.store.get(key), 'version', 0) + 1"),
+        "damaged_records._exchanged",
+        Replace("stored.version", "stored.version + 1"),
         (f"{ASIDE}::test_a_record_that_was_changed_meanwhile_stays",),
     ),
     Mutant(
@@ -84,7 +84,7 @@ MUTANTS = (
         "any bookie's cookie gives a record",
         "restored_bookie",
         Replace(
-            "cookie is None or (cookie.cluster_id, cookie.bookie_id) != whose", "cookie is None"
+            "(cookie.cluster_id, cookie.bookie_id) != (cluster.cluster_id, bookie_id)", "False"
         ),
         (f"{ASIDE}::test_the_record_of_a_bookie_is_made_anew_from_its_cookie",),
     ),
@@ -96,7 +96,7 @@ MUTANTS = (
     ),
     Mutant(
         "a record is set aside without a question",
-        "cli.records.set_aside",
+        "cli.records._set_aside",
         Replace("found is not None", "False"),
         (f"{EACH}[logs/one]",),
     ),
