@@ -176,16 +176,9 @@ def _missing_ledgers(cluster: Cluster, ledgers: list[views.Row]) -> Iterator[Fin
     """Ledgers listed by a log but without a record."""
     deleting = LedgerState.DELETING.value
     known = {ledger["ledger_id"] for ledger in ledgers if ledger["state"] != deleting}
-    for name, gone in gone_from_lists(cluster, cluster.log_names(), known):
-        more = " …" if len(gone) > _PROBLEMS_SHOWN_MAX else ""
-        shown = ", ".join(map(str, gone[:_PROBLEMS_SHOWN_MAX])) + more
-        yield Finding(
-            Level.FAIL,
-            f"log {name}",
-            f"{plural(len(gone), 'ledger')} on its list cannot be read, for want of a metadata "
-            f"record: {shown}",
-            "bring the metadata store back as it was",
-        )
+    for gone in gone_from_lists(cluster, cluster.log_names(), known):
+        for reason, hint in gone.reasons:
+            yield Finding(Level.FAIL, f"log {gone.log}", reason, hint)
 
 
 def deletion_findings(cluster: Cluster) -> Iterator[Finding]:

@@ -33,6 +33,7 @@ from bkspark.log.creating import create_log
 from bkspark.log.reading.log_view import look_at
 from bkspark.log.reading.ordered_read import read_view_in_order
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
+from bkspark.protocol.log.ledger_list import LOST_ENTRIES
 from bkspark.protocol.log.settings import LogSettings
 from bkspark.quantities import plural
 
@@ -252,5 +253,8 @@ _UNTOLD = (
 def _place(row: views.Row, confirmed: int | None) -> str:
     if row["version"] is None:
         return _UNTOLD if confirmed is None else f"at the end, {confirmed:,} entries can be read"
+    if row["operation"] == views.LOST:
+        end = row["first_offset"] + (row["entries"] or LOST_ENTRIES) - 1
+        return f"offsets {row['first_offset']} to {end} are lost: its metadata record was set aside"
     last = row["first_offset"] + row["entries"] - 1
     return f"offsets {row['first_offset']} to {last}, {decimal(row['bytes'])}"

@@ -34,6 +34,7 @@ from bkspark.log.batch.plan import target_of
 from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest
 from bkspark.log.opening import drop_unlisted
+from bkspark.log.reading.data_loss import was_set_aside
 from bkspark.log.reading.ordered_read import OrderedRead
 from bkspark.log.reading.plan import LOOK_UPS_AT_ONCE, OffsetRange, ReadTask, Slice, plan_log
 from bkspark.protocol.ledger.metadata import LedgerMetadata
@@ -95,24 +96,32 @@ def compact_run(
         )
     done = []
     for schema, part in _alike(cluster, places):
-        if len(part) > 1:
+        if schema is not None and len(part) > 1:
             done.append(_Rewriting(cluster, log, part, schema, password).carry_out(has_read))
     return done
 
 
 def _alike(
     cluster: Cluster, places: Sequence[LoggedLedger]
-) -> Iterator[tuple[bytes, tuple[LoggedLedger, ...]]]:
-    """Split ``places`` where the columns change; yield each part with its schema."""
+) -> Iterator[tuple[bytes | None, tuple[LoggedLedger, ...]]]:
+    """Split ``places`` where the columns change; yield each part with its schema.
 
-    def look_up(place: LoggedLedger) -> LedgerMetadata:
-        return cluster.ledger(place.ledger_id).value
+    Ledgers whose metadata records an operator set aside stay, and have the schema None.
+    """
+
+    def look_up(place: LoggedLedger) -> LedgerMetadata | None:
+        try:
+            return cluster.ledger(place.ledger_id).value
+        except NoSuchLedgerError:
+            if was_set_aside(cluster, place.ledger_id):
+                return None
+            raise
 
     ledgers = environment.for_each(
         look_up, places, at_once=LOOK_UPS_AT_ONCE, name="look-up-ledgers"
     )
     pairs = zip(ledgers, places, strict=True)
-    for schema, part in groupby(pairs, key=lambda pair: pair[0].settings.schema):
+    for schema, part in groupby(pairs, key=lambda pair: pair[0] and pair[0].settings.schema):
         yield schema, tuple(place for _, place in part)
 
 

@@ -63,10 +63,11 @@ class TruncationPlan:
     byte_count: int = 0
     oldest_ms: int = 0
     newest_ms: int = 0
+    lost_count: int = 0
 
     @property
     def entry_count(self) -> int:
-        return self.before_offset - self.first_offset
+        return self.before_offset - self.first_offset - self.lost_count
 
 
 def plan_truncation(cluster: Cluster, log_name: str, before_offset: int) -> TruncationPlan:
@@ -102,6 +103,8 @@ def _planned(
     plan = TruncationPlan(log_name, log.generation, first, past)
     if first == past:
         return plan
+    with suppress(CorruptDataError):  # rows on an unreadable page can be given up all the same
+        plan = replace(plan, lost_count=log.lost_count(first, past))
     in_tail = _hidden_in_tail(cluster, log, first, past)
     ends = (first, min(past, log.end_offset) - 1) if first < log.end_offset else ()
     times = [ms for ms in (*_closed_ms(log, ends), in_tail[1]) if ms]

@@ -161,7 +161,9 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         begin = given.offset if given.generation == end.generation else view.first_offset
         report = {
             **self._to_json(end),
-            "backlogEntries": max(0, end.offset - begin),
+            "backlogEntries": max(
+                0, end.offset - begin - view.record.lost_count(begin, end.offset)
+            ),
             "backlogBytes": view.bytes_in(begin, end.offset),
         }
         if progress.loss:

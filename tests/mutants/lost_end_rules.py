@@ -76,4 +76,28 @@ MUTANTS = (
         Replace("lost_ends.find_missing_ends(cluster, ends)", "()"),
         (f"{ENDS}::test_a_killed_command_is_finished_by_the_next",),
     ),
+    Mutant(
+        "lost offsets count as rows",
+        "log_views._log_row",
+        Replace("_lost_count(log)", "0"),
+        (f"{ENDS}::test_lost_offsets_are_said_to_be_lost_and_are_no_rows[chained]",),
+    ),
+    Mutant(
+        "lost offsets count as the backlog of a stream",
+        "BookKeeperStreamReader.reportLatestOffset",
+        Replace("view.record.lost_count(begin, end.offset)", "0"),
+        (f"{ENDS}::test_the_backlog_of_a_stream_has_no_lost_offsets[chained]",),
+    ),
+    Mutant(
+        "lost offsets are entries that a truncation deletes",
+        "truncation._planned",
+        Replace("log.lost_count(first, past)", "0"),
+        (f"{ENDS}::test_lost_offsets_are_said_to_be_lost_and_are_no_rows[chained]",),
+    ),
+    Mutant(
+        "a ledger that was set aside stops a compaction",
+        "compaction._alike",
+        Replace("was_set_aside(cluster, place.ledger_id)", "False"),
+        (f"{ENDS}::test_a_compaction_leaves_out_a_ledger_that_was_set_aside",),
+    ),
 )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from bkspark.admin.auditing.copies import Copies, Gap, worst
 from bkspark.admin.auditing.plan import AuditPlan
+from bkspark.admin.listed_ledgers import Gone
 from bkspark.admin.maintenance import Facts, Left, Report
 from bkspark.bookie.messages import on_bookie
 from bkspark.protocol.ledger import sizes
@@ -104,7 +105,7 @@ class Findings:
         misplaced: ledgers violating their placement rule, with reasons.
         problems: (ledger id, bookie id, fault in the journals).
         changing: ledgers changed during each attempt.
-        recordless: listed ledgers without a metadata record, by log.
+        recordless: logs that list ledgers without a metadata record.
     """
 
     checked: int = 0
@@ -118,7 +119,7 @@ class Findings:
     changing: list[int] = field(default_factory=list)
     silent: dict[str, str] = field(default_factory=dict)
     unreadable: dict[str, str] = field(default_factory=dict)
-    recordless: dict[str, list[int]] = field(default_factory=dict)
+    recordless: list[Gone] = field(default_factory=list)
 
     def add_orphan(self, bookie_id: str, kind: str, ledger_id: int) -> None:
         found = self.orphans.setdefault((bookie_id, kind), Orphans())
@@ -169,9 +170,9 @@ class Findings:
             yield Left(f"ledger {ledger_id}", on_bookie(bookie_id, problem))
         for ledger_id in self.changing:
             yield Left(f"ledger {ledger_id}", "it changed each time that it was looked at")
-        for name, ids in sorted(self.recordless.items()):
-            reason = f"{len(ids)} of its ledgers have no metadata record, from {ids[0]} on"
-            yield Left(f"log {name}", reason)
+        for gone in sorted(self.recordless, key=lambda one: one.log):
+            for reason, hint in gone.reasons:
+                yield Left(f"log {gone.log}", reason, hint)
         for key, reason in sorted(self.unreadable.items()):
             yield Left(f"metadata record {key}", reason)
 
@@ -195,7 +196,7 @@ class Findings:
             WAITING: len(self.waiting),
             ORPHANED: sum(found.count for found in self.orphans.values()),
             STRAYS: sum(self.strays.values()),
-            RECORDLESS: sum(map(len, self.recordless.values())),
+            RECORDLESS: sum(len(gone.ledger_ids) for gone in self.recordless),
             UNREADABLE: len(self.unreadable),
             UNSOUND: len(self.problems),
             SILENT: len(self.silent.keys() - set(lost)),

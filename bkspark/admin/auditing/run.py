@@ -54,7 +54,7 @@ def audit(
     work = Audit(cluster, plan, telling(run, tell), dropped_ledgers(cluster))
     work.carry_out(progress)
     names = cluster.log_names() if plan.is_of_all else logs
-    work.findings.recordless = dict(gone_from_lists(cluster, names, work.seen))
+    work.findings.recordless = list(gone_from_lists(cluster, names, work.seen))
     work.findings.unreadable = dict(cluster.unreadable)
     found = work.findings.report(plan, work.lost_bookies)
     report = replace(found, summary=in_words(found.counters))

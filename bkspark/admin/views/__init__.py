@@ -19,7 +19,7 @@ from bkspark.admin.views.ledger_views import (
     recovery_rows,
     underreplicated,
 )
-from bkspark.admin.views.log_views import history, logs
+from bkspark.admin.views.log_views import LOST, history, logs
 from bkspark.admin.views.sharing import (
     DROPPED,
     LISTED,
@@ -34,6 +34,7 @@ from bkspark.cluster.cluster import Cluster
 __all__ = [
     "DROPPED",
     "LISTED",
+    "LOST",
     "VIEWS",
     "Row",
     "View",

@@ -1,6 +1,7 @@
 """Views of logs: their state, and their ledgers in order."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pyarrow as pa
 
@@ -15,10 +16,12 @@ from bkspark.admin.views.sharing import (
 )
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
+from bkspark.cluster.records import UNREAD
 from bkspark.ledger.creating import OPERATION_KEY, STREAM
+from bkspark.log.reading.data_loss import was_set_aside
 from bkspark.log.reading.log_view import LogView, views_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.log.ledger_list import LoggedLedger, versions_of
+from bkspark.protocol.log.ledger_list import LOST_ENTRIES, LoggedLedger, versions_of
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import queries_of
 
@@ -65,6 +68,10 @@ HISTORY = pa.schema(
 )
 
 
+LOST = "lost"
+"""The operation of a ledger whose metadata record an operator set aside."""
+
+
 def logs(cluster: Cluster, log_name: str | None, password: Password | None = None) -> list[Row]:
     """One row per log, up to the current readable end.
 
@@ -80,7 +87,7 @@ def _log_row(log: LogRecord, view: LogView | None) -> Row:
     shown = view or LogView(log)
     return {
         "log": log.name,
-        "entries": shown.end_offset - shown.first_offset,
+        "entries": shown.end_offset - shown.first_offset - _lost_count(log),
         "first_offset": shown.first_offset,
         "end_offset": shown.end_offset,
         "bytes": shown.length_bytes,
@@ -101,6 +108,13 @@ def _log_row(log: LogRecord, view: LogView | None) -> Row:
     }
 
 
+def _lost_count(log: LogRecord) -> int:
+    """Return how many offsets of the log belong to no entry; 0 if a page is unreadable."""
+    with suppress(*UNREAD):
+        return log.lost_count(log.first_offset, log.end_offset)
+    return 0
+
+
 def _seconds(milliseconds: int | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
 
@@ -116,7 +130,8 @@ def history(cluster: Cluster, log_name: str | None, password: Password | None = 
 
     A closed ledger keeps its version for ever. An open ledger has no version yet, but the entries
     and bytes readable now, if known. A ledger made by a compaction has the version of the last
-    replaced ledger.
+    replaced ledger. A ledger whose record was set aside has the operation "lost"; without entries
+    if not even their number is known.
     """
     records = list(all_logs(cluster, log_name))
     open_ended = [log for log in records if log.tail]
@@ -158,16 +173,18 @@ def _write(
 ) -> Row:
     seen = cluster.ledgers.get(str(ledger_id))
     ledger = None if seen is None else seen.value
+    is_lost = ledger is None and was_set_aside(cluster, ledger_id)
+    has_unknown_end = place is not None and place.entry_count >= LOST_ENTRIES
     began_ms = ledger.settings.created_ms if ledger else 0
     return {
         "log": log.name,
         "generation": log.generation,
         "version": version,
         "timestamp": timestamp(place.closed_ms if place and place.closed_ms else began_ms),
-        "operation": None if ledger is None else _operation(ledger),
+        "operation": LOST if is_lost else None if ledger is None else _operation(ledger),
         "ledger_id": ledger_id,
         "first_offset": place and place.first_offset,
-        "entries": place and place.entry_count,
+        "entries": None if has_unknown_end else place and place.entry_count,
         "bytes": place and place.length_bytes,
         "transactions": _transactions(ledger),
     }

@@ -231,6 +231,11 @@ class LogContents:
         """Yield the lost places with some of the offsets ``[begin, end)``, in order."""
         return ledger_list.lost_in(self.stretches, begin, end, self.source)
 
+    def lost_count(self, begin: int, end: int) -> int:
+        """Return how many of the offsets ``[begin, end)`` belong to lost places."""
+        places = self.lost_in(begin, end)
+        return sum(min(end, one.end_offset) - max(begin, one.first_offset) for one in places)
+
     def every_ledger(self) -> Iterator[LoggedLedger]:
         """Yield all closed ledgers in order; reads every page of places."""
         return self.ledgers_in(0, self.end_offset)

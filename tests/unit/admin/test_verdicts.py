@@ -12,6 +12,7 @@ from bkspark.admin.auditing.copies import Copies, Gap
 from bkspark.admin.auditing.findings import Findings, OrphanKind, Short, Waiting
 from bkspark.admin.auditing.plan import plan_of_all
 from bkspark.admin.auditing.words import in_words
+from bkspark.admin.listed_ledgers import Gone
 from bkspark.admin.maintenance import Left, Report
 from bkspark.cli.reports import outcome
 from bkspark.protocol.ledger.metadata import Member
@@ -54,7 +55,7 @@ FOUND: dict[str, Callable[[Findings], object]] = {
     "short": lambda found: found.short.append(Short(1, copies=2, wanted=3, is_closed=True)),
     "silent": lambda found: found.silent.update({"bookie-1": "no answer"}),
     "unreadable": lambda found: found.unreadable.update({"logs/x": "why"}),
-    "recordless": lambda found: found.recordless.update({"x": [1]}),
+    "recordless": lambda found: found.recordless.append(Gone("x", [1], [("why", "")])),
 }
 """What an audit may find, by the field of ``Findings`` that keeps it."""
 NEUTRAL = {"checked"}

@@ -275,3 +275,60 @@ def test_rows_of_a_record_that_is_only_missing_are_never_left_out(
         cluster.store.delete(layout.ledger_key(ids[1]))
     with pytest.raises(NoSuchLedgerError):
         planned(source_of(small_cluster, failOnDataLoss="false"))
+
+
+def test_lost_offsets_are_said_to_be_lost_and_are_no_rows(
+    run: Run, damaged: tuple[Any, Any, str]
+) -> None:
+    cluster, log, key = damaged
+    assert run("metadata", "set-aside", key, "--yes")[0] == 0
+    with log.writer() as writer:
+        writer.append_many(MORE)
+    [shown] = json.loads(run("logs", "--json")[1])
+    assert (shown["entries"], shown["end_offset"]) == (4, AFTER + 1)
+    text = run("log", "show", "a")[1]
+    assert f"offsets 3 to {AFTER - 1} are lost: its metadata record was set aside" in text
+    rows = json.loads(run("log", "show", "a", "--json")[1])["history"]
+    assert [(row["operation"], row["entries"]) for row in rows if row["operation"] == "lost"] == [
+        ("lost", None)
+    ]
+    assert "would delete log a, 4 entries" in "".join(run("log", "delete", "a", "--dry-run")[1:])
+    before = ("--before", str(AFTER), "--dry-run")
+    assert "would delete 3 entries" in "".join(run("log", "truncate", "a", *before)[1:])
+    for verb in ("audit", "status"):
+        status, out, err = run(verb)
+        assert (status, "were set aside, so their rows are lost" in out + err) == (1, True), verb
+    with Cluster(cluster.uri) as opened:
+        assert opened.log("a").value.lost_count(5, AFTER + 1) == LOST_ENTRIES - 2
+
+
+def test_the_backlog_of_a_stream_has_no_lost_offsets(damaged: tuple[Any, Any, str]) -> None:
+    cluster, log, key = damaged
+    with Cluster(cluster.uri) as opened:
+        set_aside(opened, key)
+    with log.writer() as writer:
+        writer.append_many(MORE)
+    source = source_of(cluster, failOnDataLoss="false", maxEntriesPerTrigger="2")
+    reader = source.streamReader(source.schema())
+    at = reader.initialOffset()
+    assert reader.latestOffset(at, ReadMaxRows(2))["offset"] == 2
+    assert reader.reportLatestOffset()["backlogEntries"] == 2
+
+
+def test_a_compaction_leaves_out_a_ledger_that_was_set_aside(
+    run: Run, small_cluster: Any, numbers: Callable[[int, int], pa.Table]
+) -> None:
+    for first in range(5):
+        small_cluster.append("a", [numbers(first, first + 1)])
+    key = damage(small_cluster, 2)
+    assert run("compact", "a")[0] == 1  # the record may come back
+    assert run("metadata", "set-aside", key, "--yes")[0] == 0
+    status, _, err = run("compact", "a")
+    assert (status, err.startswith("compact: 4 ledgers, 2 new ledgers")) == (0, True)
+    with Cluster(small_cluster.uri) as cluster:
+        assert [one.first_offset for one in cluster.log("a").value.every_ledger()] == [0, 2, 3]
+        store = cluster.store
+        cluster.store.delete(layout.ledger_key(5))
+        assert store.get(layout.ledger_key(5)) is None
+    small_cluster.append("a", [numbers(5, 6)])
+    assert "for want of a metadata record: 5" in "".join(run("audit")[1:])
