@@ -116,7 +116,7 @@ def natural_type(kind: pa.DataType) -> SparkType:
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_fixed_size_binary(kind):
         return "binary"
-    if is_list(kind):
+    if is_list(kind) and not _is_of_length_0(kind):
         return {"type": "array", "elementType": natural_type(kind.value_type)}
     if pa.types.is_map(kind) and not pa.types.is_null(kind.key_type):
         key, value = natural_type(kind.key_type), natural_type(kind.item_type)
@@ -245,6 +245,11 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 # --- from Arrow ----------------------------------------------------------------------------------
+
+
+def _is_of_length_0(kind: pa.DataType) -> bool:
+    """Return whether all lists of the type are empty: Arrow makes none of them for a reader."""
+    return bool(pa.types.is_fixed_size_list(kind) and kind.list_size == 0)
 
 
 def _nearest_atom(kind: pa.DataType) -> pa.DataType | None:

@@ -23,6 +23,15 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "lists of length 0 are stored, and no reader can make them",
+        "spark_types.natural_type",
+        Replace("not _is_of_length_0(kind)", "True"),
+        (
+            f"{TYPES}::test_a_type_that_spark_has_no_name_for_is_refused_with_the_nearest"
+            "[fixed_size_list<item: int8>[0]]",
+        ),
+    ),
+    Mutant(
         "a task writes what readers cannot decode",
         "AttemptWriter._write_stripes",
         Drop("self._rules.require"),

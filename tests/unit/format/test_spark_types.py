@@ -164,6 +164,8 @@ NEAREST = {
     pa.run_end_encoded(pa.int32(), pa.string()): "string",
     pa.list_view(pa.uint8()): "list<item: int16>",
     pa.list_(pa.uint8()): "list<item: int16>",
+    pa.list_(pa.int8(), 0): "list<item: int8>",
+    pa.map_(pa.string(), pa.list_(pa.int8(), 0)): "map<string, list<item: int8>>",
     pa.struct([("a", pa.uint8()), ("b", pa.int8())]): "struct<a: int16, b: int8>",
     pa.map_(pa.string_view(), pa.uint8()): "map<string, int16>",
 }
