@@ -153,8 +153,9 @@ def recover_ledger(
     number = arguments.whole_number("a ledger id", ledger_id)
     secret = Password(file=password_file, env=password_env, literal=password)
     seals = arguments.yes_or_no("seal", given=seal)
+    may_lose = arguments.yes_or_no("accepts_loss", given=accepts_loss)
     return recover_with_spark(
-        spark, uri, number, secret, seals=seals, tell=tell, accepts_loss=accepts_loss
+        spark, uri, number, secret, seals=seals, tell=tell, accepts_loss=may_lose
     )
 
 

@@ -192,8 +192,9 @@ class BookKeeper(BoundToProcess):
             NotEnoughBookiesError: the ledger cannot be recovered yet. The message says why.
         """
         number, secret = _ledger_id(ledger_id), Password(literal=password or "")
+        fences = arguments.yes_or_no("recovery", given=recovery)
         digester = make_digester(self._cluster.ledger(number).value.settings.digest, secret)
-        if recovery:
+        if fences:
             recover_ledger(self._cluster, number, secret)
         return ReadHandle(self._cluster, number, digester, settings=settings)
 
@@ -221,12 +222,13 @@ class BookKeeper(BoundToProcess):
                 could tell, and what helps.
         """
         number, secret = _ledger_id(ledger_id), Password(literal=password or "")
+        may_lose = arguments.yes_or_no("accepts_loss", given=accepts_loss)
         return recover_ledger(
             self._cluster,
             number,
             secret,
             seals=arguments.yes_or_no("seal", given=seal),
-            accepts_loss=lambda _loss: accepts_loss,
+            accepts_loss=lambda _loss: may_lose,
         )
 
     def declare_bookie_lost(self, bookie_id: str, *, incarnation: str = "") -> None:

@@ -57,7 +57,7 @@ class Session:
         Raises:
             InvalidRequestError: no cluster is named.
         """
-        if not self.metadata_uri:
+        if not self.metadata_uri.strip():
             raise InvalidRequestError(
                 "no cluster is named", hint=f"give --metadata URI or set {METADATA_URI_VARIABLE}"
             )

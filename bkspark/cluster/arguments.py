@@ -7,10 +7,10 @@ function returns a value of the named kind, or raises a one-line error of bkspar
 import operator
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import inf, isfinite
 from numbers import Real
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bkspark.errors import InvalidRequestError
 from bkspark.format.digest import require_whole_characters
@@ -34,7 +34,7 @@ def metadata_uri(given: object) -> str:
             f"the metadata URI must be a text, not {shown(uri)}",
             hint="for example 'file:///data/bk'",
         )
-    if not uri:
+    if not uri.strip():
         raise InvalidRequestError(
             "no cluster is named", hint=f"give its metadata URI, or set {METADATA_URI_VARIABLE}"
         )
@@ -130,7 +130,22 @@ def yes_or_no(what: str, *, given: object) -> bool:
     Raises:
         InvalidRequestError: any other value.
     """
-    return instance(what, given, bool, hint="give True or False")
+    return instance(f"{what} must be a bool", given, bool, hint="give True or False")
+
+
+def several(what: str, given: object) -> tuple[Any, ...]:
+    """Return the items of ``given``; none for None.
+
+    Raises:
+        InvalidRequestError: a text, which would count as its characters, or no collection.
+    """
+    if given is None:
+        return ()
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise InvalidRequestError(
+            f"{what} must be a list, not {shown(given)}", hint="put a single item into a list"
+        )
+    return tuple(given)
 
 
 def _number(given: object) -> float:

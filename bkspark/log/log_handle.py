@@ -304,7 +304,8 @@ class LogHandle(BoundToProcess):
         Args:
             respects_cursors: keep what a cursor has yet to read.
         """
-        truncation.retain(self._cluster, self.name, respects_cursors=respects_cursors)
+        respects = arguments.yes_or_no("respects_cursors", given=respects_cursors)
+        truncation.retain(self._cluster, self.name, respects_cursors=respects)
 
     def convert(self, *, unbounded: bool) -> bool:
         """Make the log unbounded (one ledger for all writers) or chained (a ledger for each).

@@ -66,6 +66,20 @@ class Parameter:
     def is_required(self) -> bool:
         return self.default is inspect.Parameter.empty
 
+    def checked(self, given: Any) -> Any:
+        """Return a Python value, checked and converted.
+
+        Raises:
+            InvalidRequestError: the value is not valid.
+        """
+        if self.option is None:
+            return given
+        if self.kind is bool:
+            given = arguments.yes_or_no(self.name, given=given)
+        elif item_of(self.kind) is not None:
+            given = arguments.several(self.name, given)
+        return self.option.check(self.name, given)
+
     @property
     def in_python(self) -> inspect.Parameter:
         kind = inspect.Parameter.KEYWORD_ONLY
@@ -196,8 +210,7 @@ class Verb:
         bound.apply_defaults()
         values = bound.arguments
         for one in self.parameters:
-            if one.option is not None:
-                values[one.name] = one.option.check(one.name, values[one.name])
+            values[one.name] = one.checked(values[one.name])
         if "password" in values:
             literal, file, env = (values.pop(name) for name in _SECRET)
             values["password"] = Password(file=file, env=env, literal=literal)

@@ -6,6 +6,10 @@ from .mutant import Mutant
 LEDGERS = "tests/unit/ledger/test_ledger_requests.py"
 START_UP = "tests/unit/spark/test_start_up.py"
 ADDRESS = "tests/unit/storage/test_address.py"
+CALLS = (
+    "tests/unit/test_declared_calls.py"
+    "::test_a_value_out_of_range_is_refused_before_anything_is_opened"
+)
 
 MUTANTS = (
     # --- new ledgers -----------------------------------------------------------------------------
@@ -140,5 +144,31 @@ MUTANTS = (
             "tests/unit/cli/test_next_steps.py"
             "::test_an_emptied_place_of_a_bookie_is_begun_anew_by_reinit",
         ),
+    ),
+    Mutant(
+        "a text counts as True in a maintenance call",
+        "Parameter.checked",
+        Replace("arguments.yes_or_no(self.name, given=given)", "given"),
+        (f"{CALLS}[repair-given7]", f"{CALLS}[decommission-given8]"),
+    ),
+    Mutant(
+        "a text counts as a list of its characters in a maintenance call",
+        "Parameter.checked",
+        Replace("arguments.several(self.name, given)", "given"),
+        (f"{CALLS}[decommission-given9]", f"{CALLS}[audit-given10]"),
+    ),
+    Mutant(
+        "a text accepts the loss of entries",
+        "BookKeeper.recover_ledger",
+        Replace("arguments.yes_or_no('accepts_loss', given=accepts_loss)", "accepts_loss"),
+        ("tests/unit/test_declared_calls.py::test_what_loses_rows_takes_yes_or_no_only[no]",),
+    ),
+    Mutant(
+        "a text makes a retention ignore what cursors have yet to read",
+        "LogHandle.retain",
+        Replace(
+            "arguments.yes_or_no('respects_cursors', given=respects_cursors)", "respects_cursors"
+        ),
+        ("tests/unit/test_declared_calls.py::test_what_loses_rows_takes_yes_or_no_only[no]",),
     ),
 )

@@ -7,6 +7,7 @@ from bkspark.admin.maintenance import Facts
 from bkspark.cluster.arguments import require_number
 from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
+from bkspark.quantities import shown
 
 LEDGERS_AT_ONCE = 256
 """Ledgers read between two progress reports."""
@@ -32,7 +33,8 @@ class Wanted:
         require_number("the sample", self.sample, hint="give a fraction, such as 0.1")
         if self.sample > 1:
             raise InvalidRequestError(
-                f"a sample cannot be {self.sample:g} of the files", hint="give a fraction up to 1"
+                f"a sample cannot be {shown(self.sample)} of the files",
+                hint="give a fraction up to 1",
             )
         if self.bytes_per_second is not None:
             rate = "max_bytes_per_second"
