@@ -97,6 +97,7 @@ def test_nobody_says_how_much_room_a_bucket_has(uri: str) -> None:
     assert {row["free_bytes"] for row in views.bookies(Cluster(uri), None)} == {None}
 
 
+@pytest.mark.thorough
 def test_rows_survive_the_loss_of_a_bookie(server: S3Server, uri: str) -> None:
     append(uri)
     append(uri)

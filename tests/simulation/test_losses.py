@@ -34,7 +34,7 @@ DIGESTER = Digester(DigestSpec(), None)
 ENTRIES = 4
 BOOKIE = "bookie-1"
 
-BATCHES = [(2_000_000, 200), (2_000_200, 200)]
+BATCHES = [(2_000_000, 60), (2_000_060, 340)]
 BATCHES += [(first_seed, 400) for first_seed in range(2_000_400, 2_004_000, 400)]
 """First seeds, and how many."""
 SEEDS_MAX = 10_000

@@ -24,7 +24,7 @@ from ..thorough import always  # noqa: TID252
 from . import mutants
 
 ROOT = Path(__file__).parents[2]
-BATCHES = [(1_000_000, 500), (1_000_500, 500)]
+BATCHES = [(1_000_000, 150), (1_000_150, 850)]
 BATCHES += [(first_seed, 1_000) for first_seed in range(1_001_000, 1_010_000, 1_000)]
 """First seeds, and how many."""
 LONG = 0.7
@@ -55,6 +55,7 @@ def test_no_schedule_breaks_a_promise(
     ]
 
 
+@pytest.mark.thorough
 def test_processes_share_the_seeds_among_themselves() -> None:
     alone = run_many(0, count=41)
     shared = run_many(0, count=41, jobs=2)
@@ -109,6 +110,7 @@ def seconds_worked(session_id: int) -> float:
     return max(ticks) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("words", "number", "is_for_all"),
     ENDINGS,
@@ -156,6 +158,7 @@ def digests(hash_seed: int, options: Mapping[str, bool]) -> str:
     return done.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("options", always([{}], [{}, {"upkeep": True, "loses_files": True}]))
 def test_equal_seeds_make_equal_steps_in_any_process(options: Mapping[str, bool]) -> None:
     here = str([run_schedule(seed, **options).digest for seed in range(40)])

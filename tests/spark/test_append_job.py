@@ -25,6 +25,7 @@ def append():
     return module.main
 
 
+@pytest.mark.thorough
 def test_it_appends_once(registered, place, append, tmp_path, capsys):
     registered.range(5).write.parquet(str(tmp_path / "landing"))
     words = ["--metadata", place.uri, "--log", "events", "--path", str(tmp_path / "landing")]

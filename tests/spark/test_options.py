@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
+from tests.thorough import always
 
 
 @pytest.fixture(scope="module")
@@ -310,7 +311,10 @@ def test_rows_may_be_compressed(spark, ten: Place, compression):
 # Views.
 
 
-@pytest.mark.parametrize("view", ["ledgers", "fragments", "bookies", "history", "underreplicated"])
+@pytest.mark.parametrize(
+    "view",
+    always(["fragments"], ["ledgers", "fragments", "bookies", "history", "underreplicated"]),
+)
 def test_a_view_is_a_dataframe_of_the_whole_cluster_or_of_one_log(ten: Place, view):
     everything, one = ten.read(None, view=view), ten.read(view=view)
     assert everything.schema == one.schema

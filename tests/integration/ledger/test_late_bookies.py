@@ -12,6 +12,7 @@ from bkspark.protocol.bookies.quarantine import FAILURES_MAX
 from tests.integration.faults.test_hanging_bookies import Gates, names_of
 from tests.integration.rig import Rig
 from tests.stopwatch import Stopwatch, patience
+from tests.thorough import always
 
 CALLS = ["open_root", "put_new"]
 
@@ -24,7 +25,7 @@ def gates(memory_rig: Rig) -> Iterator[Gates]:
         gates.open()
 
 
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("call", always(["put_new"], CALLS))
 def test_they_are_waited_for_where_there_are_no_others(
     call: str, memory_rig: Rig, gates: Gates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -38,7 +39,7 @@ def test_they_are_waited_for_where_there_are_no_others(
     opening.join()
 
 
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("call", always(["put_new"], CALLS))
 def test_they_are_not_waited_for_where_there_are_others(
     call: str, memory_rig: Rig, gates: Gates, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -189,6 +189,7 @@ def beside_a_renewal(
         number += stride
 
 
+@pytest.mark.thorough
 def test_a_writer_of_the_log_as_it_was_gets_no_ack_behind_its_deletion(
     rig: Rig, keeper: BookKeeper
 ) -> None:

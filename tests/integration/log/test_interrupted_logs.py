@@ -76,6 +76,7 @@ def test_a_writer_cut_off_at_any_operation_loses_nothing_acknowledged(
     assert number > 60
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "moment", always([Moment.AFTER], [Moment.BEFORE, Moment.AFTER]), ids=lambda moment: moment.name
 )
@@ -148,7 +149,7 @@ class Others:
 @pytest.mark.parametrize(
     "actions",
     always(
-        [("open", "open")],
+        [("open",)],
         [("open",), ("roll",), ("open", "open"), ("roll", "truncate"), ("truncate", "open")],
     ),
     ids="-".join,

@@ -200,6 +200,7 @@ def test_what_will_not_fit_into_the_record_is_refused_before_a_row_is_written(
         assert cluster.ledger_ids() == before
 
 
+@pytest.mark.thorough
 def test_a_long_record_from_before_there_were_pages_is_written_to(memory_rig: Rig) -> None:
     memory_rig.write(partitions_of(1))
     places = tuple(LoggedLedger(10**9 + n, 10**6 * n, 10**6, 2**31, 10**12) for n in range(18_000))

@@ -138,6 +138,7 @@ def test_a_writer_that_was_only_paused_is_refused(files: Rig) -> None:
     assert following.begun["replayed"] == len(entries)
 
 
+@pytest.mark.thorough
 def test_killed_while_it_takes_over_the_next_one_does(files: Rig) -> None:
     with writer(files, 0) as first:
         first.wait_for_lines(10)
@@ -167,6 +168,7 @@ def test_ledgers_of_others_are_left_alone(files: Rig) -> None:
             ledger.close()
 
 
+@pytest.mark.thorough
 def test_of_many_that_start_at_once_one_goes_on_with_everything(files: Rig) -> None:
     together = [Writer(files.uri, files.folder / f"w{n}.out", changes=40) for n in range(4)]
     try:

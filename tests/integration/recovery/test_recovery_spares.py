@@ -32,6 +32,7 @@ from bkspark.testing.faulty_cluster import crash_at
 from bkspark.testing.faulty_os import Crash
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_behind, violations
 from tests.integration.rig import Rig, partitions_of
+from tests.thorough import always
 
 
 def ensemble(rig: Rig, writer: HandWriter) -> list[str]:
@@ -183,7 +184,7 @@ def test_one_whose_disk_is_full_stands_in_where_there_is_no_other(
     assert set(ensemble(rig, writer)) - set(writer.names) == set(others or [full])
 
 
-@pytest.mark.parametrize("moment", list(Moment))
+@pytest.mark.parametrize("moment", always([Moment.AFTER], list(Moment)))
 def test_a_recovery_with_spares_killed_at_any_operation_is_finished_by_the_next(
     moment: Moment, memory_rig: Rig
 ) -> None:

@@ -100,6 +100,7 @@ def test_a_rival_at_any_moment_of_a_hand_over_loses_and_doubles_nothing(
 DEATHS = [(Moment.AFTER, 6), (Moment.AFTER, 1), (Moment.BEFORE, 2)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("moment", "step"), always(DEATHS[:1], DEATHS, are_rows=True))
 def test_a_process_that_dies_at_any_moment_of_a_hand_over_loses_and_doubles_nothing(
     make_rig: Callable[..., Rig], moment: Moment, step: int

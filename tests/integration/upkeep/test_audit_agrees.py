@@ -9,6 +9,7 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from tests.integration.rig import Rig, partitions_of
 from tests.integration.waiting import wait_for_all_copies
+from tests.thorough import always
 
 from .reading_all import missing_replicas
 from .scenes import audited, written
@@ -34,7 +35,7 @@ def fill(rig: Rig) -> None:
             writer.append(b"1")
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", always(range(2), range(8)))
 def test_what_is_taken_away_is_found(make_rig: Callable[..., Rig], seed: int) -> None:
     rig = make_rig(kind="memory", metadata="memory", bookie_count=6)
     fill(rig)

@@ -52,6 +52,7 @@ def test_a_bookie_that_hangs_is_unknown(
     assert gates.held == [hanging]
 
 
+@pytest.mark.thorough
 def test_a_view_waits_less_long_than_an_audit(
     rig: Rig, gates: Gates, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -201,7 +201,7 @@ def chance() -> random.Random:
 
 
 @pytest.mark.parametrize("other", always(["itself"], ["itself", "another"]))
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", always(["repair", "compact wal", "collect"], NAMES))
 def test_one_verb_in_the_midst_of_another(
     make_rig: Callable[..., Rig], chance: random.Random, name: str, other: str
 ) -> None:

@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 
 
+@pytest.mark.thorough
 def test_files_of_any_bytes_end_in_a_clear_error() -> None:
     paths = [os.environ.get("PYTHONPATH", ""), str(ROOT)]
     environment = os.environ | {
