@@ -127,11 +127,12 @@ class PosixJournal(GrowingJournal):
         length = sum(len(view) for view in views)
         progress.work_on(self._identity[0])
         with UnavailableOnOSError(self._who, "append to", self._name):
-            for pieces in _cut(views):
-                self._write(pieces)
-                if length > slices.SLICE_BYTES:  # a small write says nothing of the disk
+            if length <= slices.SLICE_BYTES and len(views) <= _PARTS_MAX:
+                self._write(views)  # a small write says nothing of the disk
+            else:
+                for pieces in _cut(views):
+                    self._write(pieces)
                     progress.made()
-            if length > slices.SLICE_BYTES:
                 slices.write_back(self._fd, self.end, self.end + length)
             os.fdatasync(self._fd)
         progress.made()

@@ -49,7 +49,7 @@ class Deadlines:
         self._acknowledged_at = 0.0
         limits = (settings.add_entry_timeout_seconds, settings.add_entry_quorum_timeout_seconds)
         idle = settings.explicit_lac_ms / 1000 if settings.explicit_lac_ms else math.inf
-        self._least_seconds = min(idle, *limits) / 2  # disks are looked at halfway
+        self._least_seconds = min(idle, min(limits) / 2)  # disks are looked at halfway
 
     def acknowledged(self) -> None:
         """Note that an acknowledgement came just now."""
