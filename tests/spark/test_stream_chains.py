@@ -1,6 +1,6 @@
 """Sink, source and sink again, through several logs, with drivers that are killed on the way.
 
-    BKSPARK_SOAK_KILLS=500 pytest -s -n0 -m thorough tests/spark/test_stream_chains.py -k three
+    BKSPARK_SOAK_KILLS=500 pytest -s -n0 -m soak tests/spark/test_stream_chains.py -k three
 
 goes on until so many drivers were killed. The other backends have one short chain
 each: what happens at which moment does not depend on them, but that nothing is lost does.
@@ -23,9 +23,10 @@ from bkspark.testing.zookeeper import missing, zookeeper
 KILLS = int(os.environ.get("BKSPARK_SOAK_KILLS", "1"))
 TURNS = 3
 
-pytestmark = [pytest.mark.thorough, pytest.mark.timeout(1200 + 120 * KILLS)]
+pytestmark = pytest.mark.timeout(1200 + 120 * KILLS)
 
 
+@pytest.mark.soak
 def test_rows_go_through_three_logs_once_while_drivers_are_killed(tmp_path: Path) -> None:
     uri = make_cluster(tmp_path / "cluster", 4)
     stage = Stage(uri, tmp_path, ["first", "second", "third"])
@@ -44,7 +45,12 @@ def test_rows_go_through_three_logs_once_while_drivers_are_killed(tmp_path: Path
             print(f"{kills} kills, {stage.file_count} files, every row in every log once")
 
 
-@pytest.fixture(params=["zookeeper", "s3"])
+@pytest.fixture(
+    params=[
+        pytest.param("zookeeper", marks=pytest.mark.thorough),
+        pytest.param("s3", marks=pytest.mark.soak),
+    ]
+)
 def uri(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Metadata on ZooKeeper, with bookies on disk; or all on S3."""
     folder = tmp_path / "cluster"
