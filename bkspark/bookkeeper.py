@@ -155,7 +155,8 @@ class BookKeeper(BoundToProcess):
         """
         if "schema" in choices:
             raise InvalidRequestError(
-                "entries of chosen ids are bytes", hint="use create_ledger for rows of a schema"
+                "create_ledger_adv takes entries of bytes only",
+                hint="use create_ledger for rows of a schema",
             )
         bytes_max = arguments.whole_number("waiting_bytes_max", waiting_bytes_max, least=1)
         gap_seconds = arguments.duration(
@@ -333,7 +334,7 @@ class BookKeeper(BoundToProcess):
     def _cluster(self) -> Cluster:
         self.require_own_process()
         if self._is_closed:
-            raise InvalidRequestError("this BookKeeper is closed", hint="make another one")
+            raise InvalidRequestError("this BookKeeper is closed", hint="open another BookKeeper")
         return self._connected
 
 
@@ -342,7 +343,7 @@ def _row_schema(given: object) -> pa.Schema:
         return VALUE_SCHEMA
     if isinstance(given, str):
         return schema_text.parse(given)
-    what, hint = "a schema must be a pyarrow.Schema", "pyarrow.schema() makes one; None is bytes"
+    what, hint = "a schema must be a pyarrow.Schema", "pyarrow.schema() makes one; None means bytes"
     return arguments.instance(what, given, pa.Schema, hint=hint)
 
 

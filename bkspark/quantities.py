@@ -55,7 +55,7 @@ def shown(given: object) -> str:
     try:
         text = repr(given)
     except ValueError:  # Python does not print a number of so many digits
-        text = "a number of thousands of digits"
+        text = "a number with digits in groups of three"
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
 
 

@@ -56,15 +56,15 @@ from bkspark.storage.shown import shown_url
 logger = logging.getLogger(__name__)
 
 _MISSING = "it is missing"
-_WRITTEN_OVER = "nothing: the next run that notes something there writes it over"
+_WRITTEN_OVER = "nothing: the next run that notes something there replaces it"
 _RESTS = {
-    "bookies": "each ledger that has copies on the bookie, and all that places or moves copies",
+    "bookies": "each ledger with copies on the bookie, and all commands that place or move copies",
     "counters": "each new ledger",
-    "cursors": "where a reader of the log goes on, and what retention keeps for it",
-    "damaged": "which copies on the bookie count as missing; the next scrub finds them again",
-    "gone": "whether left-over files of deleted ledgers are freed",
-    "ledgers": "the rows of the ledger, and whether a bookie may leave that it may name",
-    "logs": "which ledgers the log has, in which order",
+    "cursors": "the next offset of a reader of the log, and what retention keeps for the reader",
+    "damaged": "the list of damaged copies on the bookie; the next scrub finds them again",
+    "gone": "whether files of deleted ledgers may be removed",
+    "ledgers": "the rows of the ledger, and whether a bookie that it may name can be removed",
+    "logs": "the order of the log's ledgers",
     "lost": "whether recoveries wait for the bookie",
     "pages": "the older ledgers of the log",
     "recoveries": "nothing: it says why a recovery could not close the ledger",
@@ -150,13 +150,13 @@ def set_aside(cluster: Cluster, key: str, *, url: str = "") -> str:
     else:
         raise InvalidRequestError(
             f"there is no metadata record {key!r}",
-            hint="`bkspark metadata damaged` lists those that cannot be read",
+            hint="`bkspark metadata damaged` lists the unreadable records",
         )
     if log:
         end = lost_ends.give_lost_place(cluster, log, ledger_id)
         tell(
             logger,
-            "log %s goes on at offset %d, after ledger %d, whose rows are lost",
+            "log %s continues at offset %d, after ledger %d, whose rows are lost",
             log,
             end,
             ledger_id,
@@ -196,11 +196,11 @@ def _moved_aside(cluster: Cluster, key: str, stored: VersionedBytes, url: str) -
     if not reason:
         raise InvalidRequestError(
             f"metadata record {key!r} can be read, so it is not set aside",
-            hint="`bkspark metadata damaged` lists those that cannot be read",
+            hint="`bkspark metadata damaged` lists the unreadable records",
         )
     found = _described(cluster, key, reason)
     if not found.can_be_set_aside:
-        raise InvalidRequestError(f"metadata record {key!r} stays", hint=found.way_out)
+        raise InvalidRequestError(f"metadata record {key!r} was not changed", hint=found.way_out)
     if _kind(key) == layout.LOG_PAGES_PREFIX:
         damaged_pages.require_unnamed(cluster, *key.split("/")[1:])
     kept = _exchanged(cluster.store, key, stored, _replacement(cluster, key, url))
@@ -217,7 +217,7 @@ def _exchanged(store: MetadataStore, key: str, stored: VersionedBytes, instead: 
         store.put(key, instead, stored.version)  # rule 3
     except MetadataVersionError as error:
         raise MetadataVersionError(
-            f"metadata record {key!r} was changed meanwhile, and stays as it is now",
+            f"another client changed metadata record {key!r} first",
             hint="look at it again: `bkspark metadata damaged`",
         ) from error
     tell(logger, "metadata record %s was set aside; its bytes are %s", key, kept)
@@ -263,7 +263,7 @@ def _described(cluster: Cluster, key: str, reason: str, log: str = "") -> Damage
     if kind == layout.LOG_PAGES_PREFIX:
         return _described_page(cluster, key, reason)
     if kind == layout.BOOKIES_PREFIX:
-        aside += " --url URL`, which makes it anew from the bookie's cookie"
+        aside += " --url URL`, which makes it again from the bookie's cookie"
     else:
         aside += "`"
     rests = _RESTS.get(kind, "all that needs it")
@@ -271,7 +271,7 @@ def _described(cluster: Cluster, key: str, reason: str, log: str = "") -> Damage
         rests = (
             f"all of log {log}, which ends in the ledger: once it is set aside, the rows of the "
         )
-        rests += "ledger are lost, and the log goes on after them"
+        rests += "ledger are lost, and the log continues after them"
     return DamagedRecord(key, reason, rests, f"{back}, {aside}")
 
 
@@ -351,7 +351,7 @@ def _decoder(key: str) -> Callable[[bytes], object]:
 
 def _no_key(key: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"{key[:80]!r} is no key of a metadata record that can be set aside",
+        f"{key[:80]!r} is not the key of a metadata record that can be set aside",
         hint="`bkspark metadata damaged` lists records that cannot be read, such as logs/NAME",
     )
 
@@ -361,7 +361,8 @@ def _replacement(cluster: Cluster, key: str, url: str) -> bytes:
     kind, _, name = key.partition("/")
     if url and kind != layout.BOOKIES_PREFIX:
         raise InvalidRequestError(
-            f"metadata record {key!r} is not of a bookie", hint="leave --url out"
+            f"metadata record {key!r} is not of a bookie",
+            hint="leave --url out",
         )
     nonce = environment.token(8)
     if kind == layout.BOOKIES_PREFIX:

@@ -67,9 +67,9 @@ def alone(
     try:
         other = leases.take(tell)
     except BookKeeperError as error:
-        logger.warning("%s goes on without a lease: %s", verb, error.args[0])
+        logger.warning("%s runs without a lease: %s", verb, error.args[0])
         if tell is not None:
-            tell(f"{verb}: no lease can be had, so another run may be at work as well")
+            tell(f"{verb}: no lease could be taken, so another run may be active")
         return work()
     if other is not None:
         return _busy(other)
@@ -83,9 +83,9 @@ def alone(
 def _busy(other: Lease) -> Report:
     holder, since = other.holder, timestamp(other.began_ms)
     when = "an unknown time" if since is None else f"{since:%Y-%m-%d %H:%M:%S}Z"
-    reason = f"it is run on {holder.host} already, by process {holder.pid}, since {when}"
+    reason = f"another run is active on {holder.host}, process {holder.pid}, since {when}"
     logger.info("%s: %s", other.verb, reason)
-    hint = "wait until that has ended, or give --no-lease to run beside it"
+    hint = "wait until that run has ended, or give --no-lease to run beside it"
     return Report(other.verb, {}, left=[Left(other.verb, reason, hint)], summary="nothing was done")
 
 
@@ -106,11 +106,11 @@ class Leases:
             seen = self._seen()
             if seen is not None and not _is_free(seen):
                 if tell is not None:
-                    tell(f"{self.verb}: looking whether another run is still at work")
+                    tell(f"{self.verb}: checking whether another run is still active")
                 now = self._looked_at(seen)
                 if now is not None:
                     return now
-                logger.info("%s: the lease of a run that is gone is taken over", self.verb)
+                logger.info("%s: took over the lease of a run that has ended", self.verb)
             try:
                 self._put(seen)
             except (LedgerExistsError, MetadataVersionError):
@@ -193,7 +193,9 @@ class _Renewing:
                 pass
             try:
                 if not self._leases.renew(is_held=is_held):
-                    logger.info("%s: somebody else has taken its lease", self._leases.verb)
+                    logger.info("%s: another run has taken the lease", self._leases.verb)
                     return
             except BookKeeperError as error:
-                logger.info("%s: its lease is not renewed: %s", self._leases.verb, error.args[0])
+                logger.info(
+                    "%s: the lease could not be renewed: %s", self._leases.verb, error.args[0]
+                )

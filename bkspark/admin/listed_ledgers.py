@@ -54,8 +54,8 @@ def _reasons(cluster: Cluster, name: str, gone: Collection[int]) -> Iterator[tup
         )
     if missing:
         yield (
-            f"{plural(len(missing), 'ledger')} on its list cannot be read, for want of a metadata "
-            f"record: {_shown(missing)}",
+            f"{plural(len(missing), 'ledger')} on its list cannot be read, because of missing "
+            f"metadata records: {_shown(missing)}",
             "bring the metadata store back as it was",
         )
 

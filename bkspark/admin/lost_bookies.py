@@ -41,7 +41,7 @@ def declare_lost(cluster: Cluster, bookie_id: str, incarnation: str = "") -> Mem
     if _answers(cluster, cluster.bookies()[bookie_id], member):
         raise InvalidRequestError(
             f"bookie {bookie_id} is not lost: it answers, as incarnation {member.incarnation}",
-            hint="if its disk is to be given up, make it read-only first: what can be read counts",
+            hint="to give up its disk, make the disk read-only first: readable data counts",
         )
     note_lost(cluster, member)
     return member

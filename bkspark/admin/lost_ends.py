@@ -65,7 +65,7 @@ def give_lost_place(cluster: Cluster, log_name: str, ledger_id: int) -> int:
         # Read after the log's record, which named the ledger: so the record was not freed.
         if cluster.ledgers.get(str(ledger_id)) is not None:
             raise InvalidRequestError(
-                f"ledger {ledger_id} has a metadata record, so log {log_name!r} stays as it is",
+                f"ledger {ledger_id} has a metadata record, so log {log_name!r} was not changed",
                 hint="look at it again: `bkspark metadata damaged`",
             )
         return _with_lost_end(cluster, record, ledger_id).stamped(environment.now_ms())

@@ -126,6 +126,8 @@ def noted(cluster: Cluster, report: Report, began_ms: int) -> Report:
     problem = cluster.upkeep.reports.try_to_note(report.verb, record)
     if not problem:
         return report
-    reason = f"that this was done could not be noted: {problem}"
+    reason = f"the report could not be stored: {problem}"
     left = Left(f"metadata record {cluster.upkeep.reports.key(report.verb)}", reason)
-    return replace(report, left=[*report.left, left], summary=report.summary or "but not noted")
+    return replace(
+        report, left=[*report.left, left], summary=report.summary or "but the report was not stored"
+    )

@@ -83,7 +83,7 @@ def gauges(cluster: Survey) -> Iterator[Gauge]:
 
 def store_gauge(*, is_up: bool) -> Gauge:
     """Return whether the metadata store answers; without an answer the other gauges are missing."""
-    about = "1 if the metadata store answers; 0 if it does not, and then there is nothing else."
+    about = "1 if the metadata store answers; 0 if not, and then no other metric is shown."
     return Gauge("bkspark_metadata_store_up", about, "", {"": int(is_up)})
 
 
@@ -104,13 +104,13 @@ def _of_bookies(statuses: dict[str, BookieStatus], states: dict[str, str]) -> It
     known = {i: status for i, status in statuses.items() if status.tells_space}
     yield Gauge(
         "bkspark_bookie_free_bytes",
-        "Free space for new data, of bookies that tell it.",
+        "Free space for new data, of bookies that report it.",
         "bookie",
         {bookie_id: status.free_bytes for bookie_id, status in known.items()},
     )
     yield Gauge(
         "bkspark_bookie_total_bytes",
-        "Size of the disk, of bookies that tell it.",
+        "Size of the disk, of bookies that report it.",
         "bookie",
         {bookie_id: status.total_bytes for bookie_id, status in known.items()},
     )

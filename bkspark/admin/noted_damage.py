@@ -94,7 +94,9 @@ class NotedDamage:
 
 
 def _pass_over(key: str, error: BookKeeperError) -> None:
-    logger.warning("no copies count as damaged for want of record %s: %s", key, error.args[0])
+    logger.warning(
+        "no copies count as damaged, because record %s is missing: %s", key, error.args[0]
+    )
 
 
 def marks_of(marks: Marks, member: Member, ledgers: Iterable[LedgerMetadata]) -> dict[int, Mark]:

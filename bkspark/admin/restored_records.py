@@ -87,7 +87,9 @@ def restored_cluster(store: MetadataStore, url: str) -> ClusterRecord:
         InvalidRequestError: no bookie with a readable record is at ``url``.
         OutcomeUnknownError: the store gave no definite answer.
     """
-    cookie = _cookie_at(canonical(url), "where a bookie of the cluster is must be said")
+    cookie = _cookie_at(
+        canonical(url), "the place of a bookie is needed, to read the cluster's id from its cookie"
+    )
     stored = store.get(layout.bookie_key(cookie.bookie_id))
     try:
         known = cluster_format.decode_bookie(cookie.bookie_id, stored.value) if stored else None
@@ -95,7 +97,7 @@ def restored_cluster(store: MetadataStore, url: str) -> ClusterRecord:
         known = None
     if known is None or known.incarnation != cookie.incarnation:
         raise InvalidRequestError(
-            f"{shown_url(canonical(url))} is no bookie of the cluster at {shown_url(store.uri)}",
+            f"{shown_url(canonical(url))} is not a bookie of the cluster at {shown_url(store.uri)}",
             hint="give the place of a bookie whose metadata record can be read",
         )
     risk = admission.storage_risk(store.uri, store.uri, is_accepted=True)
@@ -109,11 +111,11 @@ def restored_bookie(cluster: Cluster, bookie_id: str, url: str) -> BookieRecord:
         InvalidRequestError: ``url`` is no place of the bookie.
     """
     url = canonical(url)
-    cookie = _cookie_at(url, f"where bookie {bookie_id} is must be said")
+    cookie = _cookie_at(url, f"the place of bookie {bookie_id} is needed, to read its cookie")
     if (cookie.cluster_id, cookie.bookie_id) != (cluster.cluster_id, bookie_id):
         raise InvalidRequestError(
             f"{shown_url(url)} is not bookie {bookie_id} of this cluster",
-            hint="give the place where its COOKIE is",
+            hint="give the URL of the place that has the bookie's COOKIE",
         )
     return BookieRecord(
         bookie_id,

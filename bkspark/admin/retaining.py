@@ -86,7 +86,11 @@ def retain(
         cluster, wanted.log, respects_cursors=wanted.respects_cursors, plan=plan
     )
     left = [
-        Left(f"ledger {ledger_id}", "it is hidden, and could not be deleted now", "run it again")
+        Left(
+            f"ledger {ledger_id}",
+            "it is hidden, but could not be deleted now",
+            "run it again",
+        )
         for ledger_id in done.left
     ]
     counts = {

@@ -25,7 +25,7 @@ def split_name(name: str) -> tuple[tuple[str, ...], str]:
     """The folders of ``name`` and its last part."""
     if not _NAME.fullmatch(name):
         raise InvalidRequestError(
-            f"{name[:80]!r} is not a name inside a bookie",
+            f"{name[:80]!r} is not the name of a file in a bookie",
             hint="names are relative, of parts of letters, digits, '.', '_' and '-' "
             "that begin with a letter or digit",
         )
@@ -51,7 +51,7 @@ def check_cookie(address: BookieAddress, data: bytes | None) -> None:
     if data is None:
         raise BookieUnavailableError(
             f"{_place(address)} has no cookie",
-            hint="is its disk mounted? if its data is lost, replace the bookie",
+            hint="mount its disk; if its data is lost, replace the bookie",
         )
     try:
         found = _decode(data)
@@ -68,13 +68,13 @@ def check_cookie(address: BookieAddress, data: bytes | None) -> None:
     if found.bookie_id != address.bookie_id:
         raise BookieUnavailableError(
             f"{_place(address)} is the storage of bookie {found.bookie_id}",
-            hint="were disks swapped, or two bookies given one place?",
+            hint="check whether disks were swapped, or two bookies have the same place",
         )
     if found.incarnation != address.incarnation:
         raise BookieUnavailableError(
             f"{_place(address)} was initialised again: it is incarnation {found.incarnation}, "
             f"not {address.incarnation}",
-            hint="what it held before is lost; recover the ledgers that used it",
+            hint="its former data is lost; recover the ledgers that used it",
         )
 
 

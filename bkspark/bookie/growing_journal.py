@@ -29,7 +29,7 @@ class GrowingJournal(ABC):
             raise BookieUnavailableError(
                 f"{self._who}: journal {self._name} takes no more records "
                 "after an error or after it was closed",
-                hint="go on in a new journal",
+                hint="begin a new journal",
             )
         # Over until proven durable, so that any exception, even an interrupt, ends the journal.
         self._is_over = True

@@ -124,7 +124,7 @@ class MemoryRoot:
         disk = find_disk(address.url)
         if disk is None:
             raise BookieUnavailableError(
-                f"{self._who}: cannot open {shown_url(address.url)}: there is nothing"
+                f"{self._who}: cannot open {shown_url(address.url)}: it does not exist"
             )
         self._disk = disk
         self._cookie = self._bytes_of(COOKIE)

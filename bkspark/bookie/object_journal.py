@@ -63,8 +63,8 @@ class S3Journal(GrowingJournal):
             created = self._objects.create(name, record, once=is_first)
         if created is None:
             raise BookieUnavailableError(
-                f"{self._who}: somebody else wrote to journal {self._name}",
-                hint="a journal has one writer; go on in a new journal",
+                f"{self._who}: another writer wrote to journal {self._name}",
+                hint="each journal has one writer; begin a new journal",
             )
         self._records.append(created)
         return len(record)
@@ -143,7 +143,7 @@ def size(objects: Objects, name: str) -> int:
     listed = objects.stored_sizes(records_folder(name))
     records = sorted(found for found in listed if _RECORD.fullmatch(found))
     if records != [_record(number) for number in range(len(records))]:
-        raise S3Doubt("a record is missing, and there are records behind it")
+        raise S3Doubt("a record is missing, and there are records after it")
     unsure = [number for number, found in enumerate(records) if listed[found] == SENTINEL_BYTES]
     looked = [objects.look(_record_name(name, number)) for number in unsure]
     found = [*filter(None, looked), *_behind(objects.look, name, len(records))]
@@ -168,7 +168,7 @@ def _records(objects: Objects, name: str, look: Callable[[str], Found | None]) -
     seen = environment.for_each(look, names, at_once=_READERS, name="look-at-records")
     found = [record for record in seen if record is not None]
     if len(found) != listed:
-        raise S3Doubt("a record is missing, and there are records behind it")
+        raise S3Doubt("a record is missing, and there are records after it")
     return [*found, *_behind(look, name, listed)]
 
 

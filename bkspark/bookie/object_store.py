@@ -81,7 +81,7 @@ class S3Root:
         if head is None:
             raise BookieUnavailableError(
                 f"{self._who}: cannot create journal {name}: it exists",
-                hint="names are written once: take a new id",
+                hint="each name is written once: take a new id",
             )
         journal = S3Journal(self._who, self._objects, name, head)
         if first:
@@ -227,7 +227,7 @@ class S3Root:
         if _read_cookie(self._objects) != self._cookie:
             raise BookieUnavailableError(
                 f"{self._who}: its place lost its cookie while it was in use",
-                hint="was it wiped? if its data is lost, replace the bookie",
+                hint="check whether it was wiped; if its data is lost, replace the bookie",
             )
 
 
@@ -259,7 +259,7 @@ class S3EntryFile:
         if created is None:
             raise BookieUnavailableError(
                 f"{self._who}: cannot finish {self._name}: it exists",
-                hint="names are written once: take a new id",
+                hint="each name is written once: take a new id",
             )
 
     def discard(self) -> None:
@@ -302,7 +302,7 @@ class S3Storage:
             if names:
                 raise InvalidRequestError(
                     f"{objects.place.url} is not empty: it holds {sorted(names)[0][:80]!r}",
-                    hint="name another prefix, or remove what you do not need",
+                    hint="give another prefix, or remove the objects",
                 )
             require_conditional_creates(objects)
 
@@ -323,7 +323,7 @@ class S3Storage:
 def _already_a_bookie(objects: Objects) -> InvalidRequestError:
     return InvalidRequestError(
         f"{objects.place.url} is a bookie already",
-        hint="name another prefix; its data was not touched",
+        hint="give another prefix; the data was not touched",
     )
 
 

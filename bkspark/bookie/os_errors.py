@@ -12,14 +12,14 @@ from bkspark.storage.access import who_may
 _HINTS = {
     errno.ENOSPC: "free some space, or add bookies (`bkspark bookie add URL`)",
     errno.EDQUOT: "raise the quota, or add bookies (`bkspark bookie add URL`)",
-    errno.EROFS: "it is mounted read-only: mount it writable; the kernel log tells of disk errors",
+    errno.EROFS: "it is mounted read-only: mount it writable; the kernel log shows disk errors",
     errno.EACCES: "run as the user that initialised the bookie",
     errno.EPERM: "the file system must allow hard links to this user",
     errno.EMFILE: "raise the limit of open files (ulimit -n)",
     errno.ENFILE: "raise the system's limit of open files",
     errno.EIO: "check the kernel log for disk errors; replace the bookie if they persist",
-    errno.EEXIST: "names are written once: take a new id",
-    errno.ENOENT: "is its disk mounted?",
+    errno.EEXIST: "each name is written once: take a new id",
+    errno.ENOENT: "mount its disk",
     errno.ELOOP: "a bookie holds no symbolic links",
     errno.ENOTDIR: "there is a file or a symbolic link where a directory belongs",
 }

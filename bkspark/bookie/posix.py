@@ -276,7 +276,7 @@ class PosixRoot:
         if read_cookie(self._fd) != self._cookie:
             raise BookieUnavailableError(
                 f"{self._who}: its directory lost its cookie while it was in use",
-                hint="was it wiped? if its data is lost, replace the bookie",
+                hint="check whether it was wiped; if its data is lost, replace the bookie",
             )
 
 

@@ -162,7 +162,7 @@ class PosixJournal(GrowingJournal):
         written = os.writev(self._fd, views)
         if written != length:
             raise OSError(
-                errno.ENOSPC, f"only {written} of {length} bytes were written: is it full?"
+                errno.ENOSPC, f"only {written} of {length} bytes were written: the disk may be full"
             )
 
 

@@ -40,7 +40,8 @@ class PosixStorage:
             if not os.path.isdir(parent):
                 raise InvalidRequestError(
                     f"{parent} is not a directory",
-                    hint="mount the disk or make that directory first; only the last one is made",
+                    hint="mount the disk or make that directory first; this command makes "
+                    "only the last directory of a path",
                 )
             with suppress(FileNotFoundError), self._opened(path) as root:
                 _check_is_usable(root, path, cookie, Access(group))
@@ -114,11 +115,11 @@ def _check_is_usable(root: int, path: str, cookie: bytes | None, access: Access)
     if names:
         raise InvalidRequestError(
             f"{path} is not empty: it holds {sorted(names)[0][:80]!r}",
-            hint="name a new directory inside it, or remove what you do not need",
+            hint="give a new directory inside it, or remove its files",
         )
 
 
 def _already_a_bookie(path: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"{path} is a bookie already", hint="name another directory; its data was not touched"
+        f"{path} is a bookie already", hint="give another directory; the data was not touched"
     )

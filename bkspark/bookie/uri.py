@@ -70,8 +70,8 @@ def _scheme(url: str) -> str:
         known = ", ".join(f"{name}://" for name in [*_BOOKIES, *outside.schemes(outside.BOOKIES)])
         raise InvalidRequestError(
             f"bookie URL {shown_url(url)!r} has no supported scheme",
-            hint=f"supported: {known}; a directory is file:///absolute/path; a package that adds "
-            "a scheme has to be installed on every machine",
+            hint=f"supported: {known}; a directory is file:///absolute/path; a package that "
+            "adds a scheme must be installed on every machine",
         )
     _STORAGES[scheme] = kind.storage
     _BOOKIES[scheme] = kind.bookie

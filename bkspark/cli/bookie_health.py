@@ -25,8 +25,8 @@ def risk_findings(cluster: Cluster, statuses: list[BookieStatus]) -> Iterator[Fi
             yield Finding(
                 Level.WARN,
                 subject,
-                f"what it has might be lost, which was accepted: {risk}",
-                "put another in its place, on a local disk or in a bucket",
+                f"its data could be lost, and this risk was accepted: {risk}",
+                "replace it by a bookie on a local disk or in a bucket",
             )
     try:
         require_apart([cluster.store.uri, *(status.record.url for status in statuses)])
@@ -71,15 +71,16 @@ def bookie_findings(
                 Level.FAIL,
                 status.record.bookie_id,
                 f"it can be read, but nothing new can be written: {status.write_problem}",
-                "make it writable again, or free some space; until then others take its place",
+                "make it writable again, or free some space; until then other bookies take "
+                "its place",
             )
         if status.problem:
             yield Finding(
                 Level.FAIL,
                 status.record.bookie_id,
                 status.problem,
-                "bring it back, or, if it will never come back, say so: "
-                f"`bkspark bookie lost {status.record.bookie_id}`",
+                "bring it back; if it will never come back: `bkspark bookie lost "
+                f"{status.record.bookie_id}`",
             )
     for status in alive:
         yield from _closed_findings(status)
@@ -93,7 +94,7 @@ def bookie_findings(
             "writes",
             f"{plural(len(writable), 'bookie')} for new ledgers, fewer than the default "
             f"ensembleSize {DEFAULT_QUORUM.ensemble_size}",
-            "bring back those that are away, or add bookies (`bkspark bookie add URL`)",
+            "bring back the bookies that are away, or add bookies (`bkspark bookie add URL`)",
         )
 
 
@@ -104,23 +105,23 @@ def _closed_findings(status: BookieStatus) -> Iterator[Finding]:
         yield Finding(
             Level.WARN,
             who,
-            "being removed, or whoever began to was killed: it gets no new ledgers",
-            f"`bkspark bookie remove {who}` goes on; `bkspark bookie readonly {who} --off` takes "
-            "it back",
+            "it is being removed, or its removal was interrupted: it gets no new ledgers",
+            f"`bkspark bookie remove {who}` continues the removal; `bkspark bookie readonly "
+            f"{who} --off` cancels it",
         )
     elif status.record.is_read_only:
         yield Finding(
             Level.OK,
             who,
-            "read-only: it is read, and gets no new ledgers",
-            f"`bkspark bookie readonly {who} --off` takes it back",
+            "read-only: it can be read, and gets no new ledgers",
+            f"`bkspark bookie readonly {who} --off` makes it writable",
         )
     if status.is_full and not (status.problem or status.write_problem):
         yield Finding(
             Level.WARN,
             who,
             status.full_note,
-            "free some of it, add bookies (`bkspark bookie add URL`), or set its marks "
+            "free some space, add bookies (`bkspark bookie add URL`), or set its marks "
             f"(`bkspark bookie marks {who}`)",
         )
 
@@ -145,7 +146,7 @@ def log_findings(
         if log.quorum.ensemble_size > count:
             goes_on = may_be_smaller(log) and count >= log.quorum.ack_quorum_size
             (smaller if goes_on else stopped).append(name)
-    how = "bring back the bookies that are away, or add some (`bkspark bookie add URL`)"
+    how = "bring back the bookies that are away, or add bookies (`bkspark bookie add URL`)"
     there = f"{plural(count, 'bookie')} can be written to"
     if stopped:
         said = f"{_named(stopped)} cannot be written to: new ledgers need more, and {there}"
@@ -164,7 +165,7 @@ def short_findings(ledgers: Iterable[LedgerMetadata]) -> Iterator[Finding]:
             "copies",
             f"{plural(count, 'ledger')} made with fewer copies than wanted, while too few bookies "
             "could be used",
-            "`bkspark repair` makes the others, of those that are closed",
+            "`bkspark repair` makes the other copies of closed ledgers",
         )
 
 
@@ -179,17 +180,17 @@ def _lost_finding(status: BookieStatus) -> Finding:
         return Finding(
             Level.WARN,
             status.record.bookie_id,
-            "declared lost: no recovery waits for it, and nothing new is placed on it",
-            "put another in its place (`bkspark bookie add URL`); copies that only it had are "
-            "listed as missing",
+            "declared lost: recoveries do not wait for it, and it gets no new ledgers",
+            "add another bookie (`bkspark bookie add URL`); copies that only this bookie had "
+            "are listed as missing",
         )
     return Finding(
         Level.WARN,
         status.record.bookie_id,
-        "declared lost, and came back: what it has is read, what it lacks proves nothing, and "
-        "nothing new is placed on it",
-        "leave it there to be read, and put another in its place (`bkspark bookie add URL`); the "
-        "word cannot be taken back",
+        "declared lost, but it came back: its data can be read, its missing data is not "
+        "evidence, and it gets no new ledgers",
+        "keep it to be read, and add another bookie (`bkspark bookie add URL`); the "
+        "declaration cannot be taken back",
     )
 
 

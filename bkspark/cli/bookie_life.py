@@ -11,9 +11,7 @@ from bkspark.cli.output import note, print_json
 from bkspark.cli.session import COMMON, AcceptStorageRiskOption, require_consent, session_of
 
 BookieArgument = Annotated[str, typer.Argument(metavar="ID", help="The bookie's id.")]
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")
-]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan; change nothing.")]
 
 
 def add_to(one: typer.Typer) -> None:
@@ -28,7 +26,9 @@ def add_to(one: typer.Typer) -> None:
 def readonly(
     context: typer.Context,
     bookie_id: BookieArgument,
-    off: Annotated[bool, typer.Option("--off", help="Place new ledgers on it again.")] = False,
+    off: Annotated[
+        bool, typer.Option("--off", help="Place new ledgers on the bookie again.")
+    ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Place no new ledgers on a bookie.
@@ -45,11 +45,13 @@ def marks(
     bookie_id: BookieArgument,
     high: Annotated[
         float | None,
-        typer.Option(metavar="FRACTION", help="Above it nothing new is placed there."),
+        typer.Option(
+            metavar="FRACTION", help="Place no new ledgers above this used fraction of the disk."
+        ),
     ] = None,
     low: Annotated[
         float | None,
-        typer.Option(metavar="FRACTION", help="Below it something is, once that was passed."),
+        typer.Option(metavar="FRACTION", help="Place new ledgers again below this used fraction."),
     ] = None,
     dry_run: DryRunOption = False,
 ) -> None:
@@ -67,7 +69,7 @@ def move(
     context: typer.Context,
     bookie_id: BookieArgument,
     url: Annotated[
-        str, typer.Argument(metavar="URL", help="Where its storage is now: file://… or s3://….")
+        str, typer.Argument(metavar="URL", help="New URL of its storage: file://… or s3://….")
     ],
     accept_storage_risk: AcceptStorageRiskOption = False,
     dry_run: DryRunOption = False,
@@ -92,7 +94,7 @@ def reinit(
         bool,
         typer.Option(
             "--make-folder",
-            help="Begin it although its folder is missing, or is on the root disk and was not.",
+            help="Make the bookie even if its folder is missing, or has moved to the root disk.",
         ),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
@@ -107,7 +109,7 @@ def reinit(
     with session_of(context).cluster() as cluster:
         if not dry_run:
             planned = reinitialising.reinit(cluster, bookie_id, **accepted, dry_run=True)
-            require_consent(f"To do: {'; '.join(planned.plan['steps'])}. Go on?", yes=yes)
+            require_consent(f"Do this: {'; '.join(planned.plan['steps'])}?", yes=yes)
         report = reinitialising.reinit(cluster, bookie_id, **accepted, dry_run=dry_run)
     _end(context, report)
 
@@ -117,7 +119,9 @@ def remove(
     bookie_id: BookieArgument,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Though ledgers name it: one that was declared lost."),
+        typer.Option(
+            "--force", help="Remove a bookie that was declared lost, even if ledgers name it."
+        ),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     dry_run: DryRunOption = False,
@@ -130,7 +134,7 @@ def remove(
     with session_of(context).cluster() as cluster:
         report = removing.remove(cluster, bookie_id, force=force, dry_run=True)
         if report.plan["steps"] and not dry_run:
-            require_consent(f"Remove bookie {bookie_id} from the cluster, for ever?", yes=yes)
+            require_consent(f"Remove bookie {bookie_id} from the cluster for ever?", yes=yes)
             report = removing.remove(cluster, bookie_id, force=force)
     _end(context, report)
 
@@ -146,5 +150,5 @@ def _end(context: typer.Context, report: Report) -> None:
         for left in report.left:
             note(f"left: {left.subject}: {left.reason} ({left.hint})")
         if not (steps or report.left):
-            note("nothing is left to do")
+            note("nothing to do")
     raise typer.Exit(report.exit_status)

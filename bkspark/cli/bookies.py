@@ -14,7 +14,7 @@ from bkspark.quantities import plural
 
 def add_to(app: typer.Typer) -> None:
     """Declare the commands."""
-    one = typer.Typer(name="bookie", help="Looking after bookies.", rich_markup_mode=None)
+    one = typer.Typer(name="bookie", help="Manage bookies.", rich_markup_mode=None)
     one.command("add", epilog=COMMON)(add)
     one.command("lost", epilog=COMMON)(lost)
     one.command("sweep", epilog=COMMON)(sweep)
@@ -28,11 +28,16 @@ def add(
     url: Annotated[
         str,
         typer.Argument(
-            metavar="URL", help="An empty place: file:///directory or s3://bucket/prefix."
+            metavar="URL", help="URL of an empty place: file:///directory or s3://bucket/prefix."
         ),
     ],
     bookie_id: Annotated[
-        str, typer.Option("--id", metavar="ID", help="Default: bookie-N, the next that is free.")
+        str,
+        typer.Option(
+            "--id",
+            metavar="ID",
+            help="Id of the bookie; default: bookie-N, with the next free number.",
+        ),
     ] = "",
     accept_storage_risk: AcceptStorageRiskOption = False,
 ) -> None:
@@ -55,9 +60,7 @@ def lost(
     bookie_id: Annotated[str, typer.Argument(metavar="ID", help="The bookie's id.")],
     incarnation: Annotated[
         str,
-        typer.Option(
-            metavar="HEX", help="Which initialisation is meant; default: the registered one."
-        ),
+        typer.Option(metavar="HEX", help="Lost incarnation; default: the registered incarnation."),
     ] = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
@@ -69,7 +72,7 @@ def lost(
     """
     session = session_of(context)
     with session.cluster() as cluster:
-        require_consent(f"Is bookie {bookie_id} lost for ever, with all its data?", yes=yes)
+        require_consent(f"Declare bookie {bookie_id} lost for ever, with all its data?", yes=yes)
         member = declare_lost(cluster, bookie_id, incarnation)
     print_done(
         {"lost_bookie": member.bookie_id, "incarnation": member.incarnation},
@@ -81,7 +84,8 @@ def lost(
 def sweep(
     context: typer.Context,
     bookie_ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="Which; all if none is given.")
+        list[str] | None,
+        typer.Argument(metavar="[ID]...", help="Ids of the bookies; default: all."),
     ] = None,
 ) -> None:
     """Remove unfinished files left by killed writers. Exit status 1 if a bookie fails.

@@ -34,8 +34,8 @@ GroupOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME|GID",
-        help="Let the members of this operating system group share it; default: one user has all "
-        "its folders and files.",
+        help="Share the cluster with the members of this operating system group; default: all "
+        "folders and files belong to one user.",
     ),
 ]
 
@@ -61,7 +61,7 @@ def init(
         list[str] | None,
         typer.Option(
             metavar="URL",
-            help="A bookie: /directory (or file://…), s3://bucket/prefix. Once per bookie.",
+            help="A bookie: /directory (or file://…), s3://bucket/prefix. Repeat for each bookie.",
         ),
     ] = None,
     group: GroupOption = None,
@@ -85,13 +85,13 @@ def init(
         together = "; ".join(f"{', '.join(ids)} on {where}" for where, ids in shared.items())
         note(
             f"warning: bookies share a failure domain and will be lost together: {together}; "
-            "for more than a trial, give every bookie a disk of its own"
+            "for more than a trial, give each bookie its own disk"
         )
     note(_tolerance(len(candidates)))
     if not bookie:
         count = DEFAULT_QUORUM.ensemble_size
         note(
-            f"next: add {count} bookies or more, each an empty directory on a disk of its own: "
+            f"next: add at least {count} bookies, each an empty directory on its own disk: "
             f"`bkspark bookie add URL --metadata {shlex.quote(uri)}`"
         )
 
@@ -105,7 +105,7 @@ def _tolerance(count: int) -> str:
     if count < least:
         return f"{plural(count, 'bookie')}: {told} writes need at least {least}"
     away = min(count - least, lost)
-    how = f"go on while {away} of them is away" if away else "need them all"
+    how = f"continue while {away} of them is away" if away else "need them all"
     said = f"{plural(count, 'bookie')}: {told} writes {how}"
     said += f", and any {lost} may be lost without losing an entry"
     if count < quorum.ensemble_size:
@@ -128,8 +128,8 @@ def demo(
     folder = str(directory or gettempdir())
     if visible(folder) != folder:
         raise InvalidRequestError(
-            f"the folder's name has characters that steer a terminal: {visible(folder)}",
-            hint="give another by --dir",
+            f"the folder's name has control characters: {visible(folder)}",
+            hint="give another folder by --dir",
         )
     # Imported here because it needs Spark and takes long to import.
     from bkspark.demo import run_demo

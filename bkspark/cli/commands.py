@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 
 Given = dict[str, Any]
 
-_ALL = Parameter("is_all", bool, False, Option("Every ledger whose writer is gone.", "", "--all"))
-_WATCH_HELP = f"Repeat it, once in so long; {watching.SECONDS:g} seconds if no time is given."
+_ALL = Parameter(
+    "is_all", bool, False, Option("Recover all ledgers whose writer has ended.", "", "--all")
+)
+_WATCH_HELP = f"Repeat the command after this time; default: {watching.SECONDS:g} seconds."
 _WATCH = Parameter("watch", float | None, None, Option(_WATCH_HELP, "[TIME]", parse=seconds_of))
-_SPARK = Parameter("spark", bool, False, Option("By tasks of a Spark session, not by threads."))
-NEVER_ASKS = "Accepted by every command; it has no effect here: this command never asks."
+_SPARK = Parameter(
+    "spark", bool, False, Option("Do the work in tasks of a Spark session instead of threads.")
+)
+NEVER_ASKS = "Accepted by every command; this command never asks."
 
 
 def add_to(app: typer.Typer, group: str = "") -> None:
@@ -84,8 +88,10 @@ def values_of(verb: Verb, given: Given) -> Given:
     if verb.all_of and bool(given[verb.all_of]) is given.pop("is_all"):
         what = verb.all_of
         raise InvalidRequestError(
-            f"--all goes without {what}" if given[what] else f"neither {what} nor --all were given",
-            hint=f"name the {what}, or give --all for every one whose writer is gone",
+            f"--all and {what} contradict each other"
+            if given[what]
+            else f"no {what} and no --all were given",
+            hint=f"give the {what}, or --all for every ledger whose writer has ended",
         )
     several = {one.name for one in verb.parameters if item_of(one.kind) is not None}
     return {

@@ -66,7 +66,7 @@ def _interpreter() -> Finding:
     found = shutil.which(command)
     who = f"PYSPARK_PYTHON ({command})" if named else "PYSPARK_PYTHON is not set: python3"
     if found is None:
-        return Finding(Level.FAIL, "interpreter", f"{who} is not there", fix)
+        return Finding(Level.FAIL, "interpreter", f"{who} does not exist", fix)
     if os.path.samefile(os.path.dirname(found), os.path.dirname(sys.executable)):
         return Finding(Level.OK, "interpreter", f"{own}, also for Spark's workers")
     answer = _answer([found, "-c", "import sys, bkspark; print('%d.%d' % sys.version_info[:2])"])
@@ -102,7 +102,7 @@ def _java() -> Finding:
         return Finding(Level.FAIL, "java", f"{command} is not there", fix)
     version = re.search(r'version "(\d+)', _answer([found, "-version"]))
     if version is None:
-        return Finding(Level.FAIL, "java", f"{found} does not tell its version", fix)
+        return Finding(Level.FAIL, "java", f"{found} does not show its version", fix)
     serves = int(version[1]) in _JAVA_VERSIONS
     level = Level.OK if serves else Level.WARN
     message = f"{version[1]} ({found})"
@@ -116,7 +116,7 @@ def _data_sources() -> Iterator[Finding]:
         yield Finding(
             Level.WARN,
             "data source",
-            f"Spark will not find {SOURCE_MODULE} by itself"
+            f"Spark does not find {SOURCE_MODULE} by itself"
             + (": the package is installed as editable" if _can_import(SOURCE_MODULE) else ""),
             "add its folder to PYTHONPATH, or call bkspark.register(spark) in the session",
         )
@@ -140,14 +140,14 @@ def _spark_defaults() -> Iterator[Finding]:
             yield Finding(
                 Level.WARN,
                 "speculation",
-                f"is on in {path}: writes stay exact, but attempts that lose leave files behind",
-                "leave it on only if stragglers cost you more than the space",
+                f"is on in {path}: writes stay exact, but losing attempts leave files behind",
+                "keep it on only if slow tasks cost you more than the disk space",
             )
         else:
             yield Finding(Level.OK, "speculation", f"is off in {path}")
         yield _sockets(text, f"in {path}")
         return
-    yield _sockets("", "as far as can be seen from here")
+    yield _sockets("", "as seen from this machine")
 
 
 def _sockets(settings: str, where: str) -> Finding:
@@ -157,9 +157,9 @@ def _sockets(settings: str, where: str) -> Finding:
     return Finding(
         Level.WARN,
         "sockets",
-        f"Unix sockets between the JVM and Python are off {where}: with them reads take a quarter "
-        "less time",
-        f"set {_UNIX_SOCKETS}=true, or submit with conf/bookkeeper.conf, which does",
+        f"Unix sockets between the JVM and Python are off {where}: with them, reads take a "
+        "quarter less time",
+        f"set {_UNIX_SOCKETS}=true, or submit with conf/bookkeeper.conf, which sets it",
     )
 
 
@@ -173,8 +173,8 @@ def _cluster(metadata_uri: str) -> Iterator[Finding]:
         yield Finding(
             Level.OK,
             "cluster",
-            "none named, so none was looked at",
-            f"set {METADATA_URI_VARIABLE} or give --metadata URI to include it",
+            "none is named, so no cluster was checked",
+            f"set {METADATA_URI_VARIABLE} or give --metadata URI to check a cluster",
         )
         return
     try:
@@ -210,11 +210,11 @@ def _storage(cluster: Cluster, statuses: list[BookieStatus]) -> Iterator[Finding
     risks = {name: storage_risk(url, store, is_accepted=True) for name, url in urls.items()}
     for name, risk in risks.items():
         if risk:
-            fix = "put another in its place, on a local disk or in a bucket"
+            fix = "replace it by a place on a local disk or in a bucket"
             yield Finding(Level.FAIL, name, risk, fix)
     safe = sum(not risk for risk in risks.values())
     if safe:
-        yield Finding(Level.OK, "storage", f"{plural(safe, 'place')} of a kind that is safe")
+        yield Finding(Level.OK, "storage", f"{plural(safe, 'place')} of a safe kind")
 
 
 def _spark_home_conf() -> str | None:

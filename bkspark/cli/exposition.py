@@ -62,7 +62,7 @@ class _Looking(Collector):
             self._say(f"bkspark: {error}", is_away=True)
             found = [store_gauge(is_up=False)]
         else:
-            self._say("bkspark: it goes on", is_away=False)
+            self._say("bkspark: continuing", is_away=False)
         return map(_family, found)
 
     def _say(self, line: str, *, is_away: bool) -> None:

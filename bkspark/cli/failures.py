@@ -60,4 +60,4 @@ def _failure(error: Exception) -> Failure:
         message = message.replace(_OF_PARSERS, "")
         return Failure("UsageError", message, f"see `{path} --help`", USAGE)
     first_line = (str(error).splitlines() or [""])[0]
-    return Failure(name, f"{name}: {first_line}", "run again with --debug to see all of it", 1)
+    return Failure(name, f"{name}: {first_line}", "run again with --debug for the traceback", 1)

@@ -92,10 +92,10 @@ def unreadable_findings(cluster: Cluster) -> Iterator[Finding]:
 def _how_to_mend(key: str) -> str:
     verb = key.removeprefix(f"{layout.REPORTS_PREFIX}/")
     if verb != key:
-        return f"`bkspark {verb}` writes it anew"
+        return f"`bkspark {verb}` writes it again"
     return (
-        "bring it back from a copy of the metadata store; until then what needs it fails; "
-        "`bkspark metadata damaged` names other ways"
+        "bring it back from a copy of the metadata store; commands that need it fail until "
+        "then; `bkspark metadata damaged` names other ways"
     )
 
 
@@ -104,14 +104,14 @@ def _last_audit(cluster: Cluster) -> Iterator[Finding]:
     seen = cluster.upkeep.reports.get(VERB)
     if seen is None:
         now = "`bkspark audit` looks at every copy"
-        yield Finding(Level.WARN, "audit", "there was none yet: no copy was looked at", now)
+        yield Finding(Level.WARN, "audit", "there was no audit yet: no copy was checked", now)
         return
     report, when = seen.value, _ended(seen.value)
     is_old = environment.now_ms() - report.ended_ms > AUDIT_DAYS_MAX * DAY_MS
     age = f", more than {AUDIT_DAYS_MAX} days ago" if is_old else ""
     found = in_words(report.counters)
     if report.left and not found:
-        found = f"{plural(report.left, 'thing')} not well"
+        found = f"{plural(report.left, 'finding')}"
     elif not report.left:
         found = f"all was well ({found})" if found else "all was well"
     is_loss = any(report.counters.get(name) for name in LOSSES)
@@ -130,19 +130,19 @@ def _last_scrub(cluster: Cluster) -> Iterator[Finding]:
     seen = cluster.upkeep.reports.get(scrubbing.VERB)
     if seen is None:
         now = "`bkspark scrub` reads every copy"
-        yield Finding(Level.OK, "scrub", "there was none yet: no byte was checked", now)
+        yield Finding(Level.OK, "scrub", "there was no scrub yet: no byte was checked", now)
         return
     report, count = seen.value, seen.value.counters.get
     files, copies = count(scrubbing.DAMAGED_FILES, 0), count(scrubbing.DAMAGED, 0)
-    found = "all that was read was good"
+    found = "all data read is good"
     if files:
         found = scrubbing.damage_in_words(files, copies, count(scrubbing.DAMAGED_LEDGERS, 0))
     elif report.left:
         found = f"{plural(report.left, 'thing')} left"
     read = plural(count(scrubbing.FILES, 0), "file")
-    again = "`bkspark repair` makes them again, and an audit says whether it has; look at the disk"
+    again = "`bkspark repair` makes the copies again; then run an audit, and check the disk"
     if report.left and not copies:
-        again = "`bkspark scrub` says what could not be read"
+        again = "`bkspark scrub` says which data could not be read"
     yield Finding(
         Level.WARN if report.left else Level.OK,
         "scrub",
@@ -163,7 +163,7 @@ def _last_collection(cluster: Cluster) -> Iterator[Finding]:
         Level.WARN if report.left else Level.OK,
         "collect",
         f"{_ended(report)}, {plural(deleted, 'ledger')}, {size:,} bytes freed{left}",
-        "`bkspark collect` goes on with it" if report.left else "",
+        "`bkspark collect` continues" if report.left else "",
     )
 
 
@@ -188,12 +188,12 @@ def deletion_findings(cluster: Cluster) -> Iterator[Finding]:
         if seen is None or not seen.value.to_delete_count:
             continue
         command = "delete" if seen.value.is_tombstone else "retain"
-        now = f"`bkspark log {command} {name}` goes on with it"
+        now = f"`bkspark log {command} {name}` continues"
         yield Finding(
             Level.WARN,
             f"log {name}",
             f"{plural(seen.value.to_delete_count, 'ledger')} hidden and not deleted yet",
-            now if seen.value.is_tombstone else f"{now}; so does its writer's next roll",
+            now if seen.value.is_tombstone else f"{now}; its writer's next roll does so too",
         )
 
 
@@ -227,8 +227,8 @@ def _copies(
     yield Finding(
         Level.FAIL,
         "copies",
-        f"copies are missing of {plural(len(away), 'ledger')}: their bookies cannot be read",
-        "reads step over what is missing while one good copy is left"
+        f"copies of {plural(len(away), 'ledger')} are missing: their bookies cannot be read",
+        "readers skip a missing copy while another good copy exists"
         + ("; bring back the bookies that are away" if is_away else ""),
     )
     for ledger_id in sorted(away)[:_PROBLEMS_SHOWN_MAX]:
@@ -288,9 +288,9 @@ def _unclosed_finding(row: views.Row) -> Finding:
         Level.FAIL if is_recovering and away else Level.WARN,
         f"ledger {row['ledger_id']}",
         f"{row['state']} in term {row['term']}" + (f", and {away} cannot be used" if away else ""),
-        f"{recover} goes on with it, or says which bookie it waits for"
+        f"{recover} continues it, or says which bookie it waits for"
         if is_recovering
-        else f"its writer, if it runs, replaces the bookie; else {recover} recovers it",
+        else (f"its writer replaces the bookie if the writer is alive; else {recover} recovers it"),
     )
 
 
@@ -326,7 +326,8 @@ def _in_no_log(ledgers: list[views.Row], unreadable: Collection[str]) -> Iterato
             Level.OK,
             "open",
             f"{plural(len(alone), 'ledger')} in no log: {_ids(alone)}",
-            "being written now, or its writer ended; `bkspark ledger recover ID` closes one",
+            "they are being written now, or their writers have ended; `bkspark ledger "
+            "recover ID` closes one",
         )
     made_for_logs = [x for x in ledgers if x["log"] is not None]
     unfinished = [x for x in made_for_logs if layout.log_key(x["log"]) not in unreadable]
@@ -335,8 +336,8 @@ def _in_no_log(ledgers: list[views.Row], unreadable: Collection[str]) -> Iterato
             Level.WARN,
             "unfinished",
             f"{plural(len(unfinished), 'ledger')} in no log: {_ids(unfinished)}",
-            "being written now, or left behind by a job that was killed, which `bkspark collect` "
-            "frees after a week; `bkspark ledger delete ID` removes one for good",
+            "they are being written now, or were left by killed jobs; `bkspark collect` "
+            "frees these after a week, and `bkspark ledger delete ID` deletes one now",
         )
 
 

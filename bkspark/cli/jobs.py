@@ -21,14 +21,14 @@ from bkspark.verbs.declaring import VERBS, Option, Parameter, Verb
 Job = Callable[[Sequence[str]], int]
 
 _EPILOG = (
-    "Prints one JSON line: the report, with its plan, what was done, what is left and why, and "
-    "counters. It can be killed at any point and run again. Exit status: 0 nothing is left, 1 "
-    "something is left, 2 the call has to be changed."
+    "Prints the report as one JSON line: plan, work done, work left with reasons, counters. "
+    "It can be killed at any time and run again. Exit status: 0 nothing is left, 1 something "
+    "is left, 2 wrong usage."
 )
-_WHERE = f"Which cluster; {METADATA_URI_VARIABLE} if it is not given."
+_WHERE = f"Metadata URI of the cluster; default: {METADATA_URI_VARIABLE}."
 _METADATA = Parameter("metadata", str, "", Option(_WHERE, "URI"))
 _OF_ONE = ("--accept-loss", "--seal")
-_ONE_HINT = "With --ledger ID it recovers one ledger, and takes --accept-loss and --seal."
+_ONE_HINT = "With --ledger ID it recovers one ledger, and accepts --accept-loss and --seal."
 
 
 def job_of(name: str) -> Job:
@@ -58,7 +58,7 @@ def recover_job(words: Sequence[str]) -> int:
         return run_job(partial(_invoked, "recover", _recover_one), words, note)
     if options.isdisjoint(_OF_ONE):
         return job_of("recover")(words)
-    what = f"{' and '.join(_OF_ONE)} are about one ledger"
+    what = f"{' and '.join(_OF_ONE)} apply to one ledger"
     error = InvalidRequestError(what, hint="give --ledger ID, or leave the option out")
     return failures.report(error, as_json=False)
 
@@ -70,11 +70,12 @@ def _recover_one(
         bool,
         typer.Option(
             "--accept-loss",
-            help="Close it though entries are lost, if nothing can bring them back.",
+            help="Close the ledger even if entries are lost that no bookie can bring back.",
         ),
     ] = False,
     seal: Annotated[
-        bool, typer.Option("--seal", help="Close also the one that an unbounded log goes on in.")
+        bool,
+        typer.Option("--seal", help="Close the ledger also if an unbounded log continues in it."),
     ] = False,
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
@@ -100,7 +101,7 @@ def _run(verb: Verb, _context: typer.Context, given: Given) -> None:
     values = values_of(verb, given)
     if verb.destroys and not (answer or values["dry_run"]):
         raise InvalidRequestError(
-            f"{verb.destroys}: give --yes", hint="or --dry-run to see what would be done"
+            f"{verb.destroys}: give --yes", hint="or --dry-run to see the plan"
         )
     if verb.unit:
         values |= {"tell": note, "spark": spark_session(verb)}

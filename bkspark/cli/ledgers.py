@@ -103,7 +103,8 @@ def read(
     context: typer.Context,
     ledger_id: LedgerId,
     start: Annotated[
-        int | None, typer.Option(min=0, help="First entry id; default: the first that is there.")
+        int | None,
+        typer.Option(min=0, help="First entry id; default: the first entry of the ledger."),
     ] = None,
     end: Annotated[
         int | None, typer.Option(min=0, help="Stop before this entry id; default: the end.")
@@ -135,14 +136,14 @@ def recover(
         bool,
         typer.Option(
             "--accept-loss",
-            help="Close the ledger even if entries are lost: asked for each loss, which is named, "
-            "and only where all that could prevent it is declared lost or damaged.",
+            help="Close the ledger even if entries are lost, after a question for each loss, if "
+            "all bookies that could prevent it are declared lost or damaged.",
         ),
     ] = False,
     seal: Annotated[
-        bool, typer.Option("--seal", help="Close also the one that an unbounded log goes on in.")
+        bool, typer.Option("--seal", help="Close it also if an unbounded log continues in it.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask about a loss.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask about losses.")] = False,
 ) -> None:
     """Fence a ledger's writer and close the ledger.
 
@@ -189,7 +190,7 @@ def delete(
     context: typer.Context,
     ledger_id: LedgerId,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would go; change nothing.")
+        bool, typer.Option("--dry-run", help="Print the plan; change nothing.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:

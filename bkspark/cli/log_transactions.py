@@ -50,8 +50,9 @@ def transactions(
     print_table(rows, _COLUMNS)
     if any(forgotten.values()):
         note(
-            f"forgotten: {forgotten['applications']:,} applications and {forgotten['queries']:,} "
-            "queries; a write that is run again under such a name is taken for a new one"
+            f"forgotten: {forgotten['applications']:,} applications and "
+            f"{forgotten['queries']:,} queries; a repeated write of a forgotten name counts "
+            "as a new write"
         )
 
 

@@ -15,7 +15,7 @@ from bkspark.log.log_handle import LogHandle
 from bkspark.verbs.logs import losing, truncated
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The log's name.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would go; change nothing.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan; change nothing.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 _COLUMNS = (
@@ -37,7 +37,7 @@ def add_to(one: typer.Typer) -> None:
 def truncate(
     context: typer.Context,
     name: Name,
-    before: Annotated[int, typer.Option(min=0, help="First offset that stays.")],
+    before: Annotated[int, typer.Option(min=0, help="First offset to keep.")],
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
@@ -64,7 +64,8 @@ def convert(
     unbounded: Annotated[
         bool,
         typer.Option(
-            "--unbounded/--chained", help="One ledger that changes hands, or one after the other."
+            "--unbounded/--chained",
+            help="Keep the log in one ledger (unbounded), or in a row of ledgers (chained).",
         ),
     ],
     yes: YesOption = False,
@@ -81,7 +82,7 @@ def convert(
         log = LogHandle(cluster, name, password_of(password_file, password_env))
         was = log.record.is_unbounded
         if was != unbounded:
-            require_consent(f"Fence the writer of log {name}, and make it {kind}?", yes=yes)
+            require_consent(f"Fence the writer of log {name}, and make the log {kind}?", yes=yes)
         is_changed = log.convert(unbounded=unbounded)
         end = log.record.end_offset
     how = f"log {name} is {kind} from offset {end} on" if is_changed else f"log {name} is {kind}"
@@ -117,9 +118,9 @@ def seal(
 def cursors(
     context: typer.Context,
     name: Name,
-    delete: Annotated[str, typer.Option(metavar="CURSOR", help="Delete this one.")] = "",
-    move: Annotated[str, typer.Option(metavar="CURSOR", help="Move this one forward.")] = "",
-    to: Annotated[int | None, typer.Option(min=0, help="Where --move moves it to.")] = None,
+    delete: Annotated[str, typer.Option(metavar="CURSOR", help="Delete this cursor.")] = "",
+    move: Annotated[str, typer.Option(metavar="CURSOR", help="Move this cursor forward.")] = "",
+    to: Annotated[int | None, typer.Option(min=0, help="New offset of the moved cursor.")] = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     password_file: PasswordFileOption = "",

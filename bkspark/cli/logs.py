@@ -38,9 +38,11 @@ from bkspark.protocol.log.settings import LogSettings
 from bkspark.quantities import plural
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The log's name.")]
-EnsembleSizeOption = Annotated[int, typer.Option(help="Bookies of a ledger.")]
-WriteQuorumSizeOption = Annotated[int, typer.Option(help="Bookies that get an entry.")]
-AckQuorumSizeOption = Annotated[int, typer.Option(help="Bookies that must have it.")]
+EnsembleSizeOption = Annotated[int, typer.Option(help="Number of bookies of a ledger.")]
+WriteQuorumSizeOption = Annotated[int, typer.Option(help="Number of bookies that store an entry.")]
+AckQuorumSizeOption = Annotated[
+    int, typer.Option(help="Number of bookies that must store an entry before it is acknowledged.")
+]
 
 _COLUMNS = (
     Column("log", "log"),
@@ -79,26 +81,26 @@ def create(
         bool,
         typer.Option(
             "--guarantees-write-quorum",
-            help="Close ledgers only with write-quorum-size copies of each entry.",
+            help="Close a ledger only once each entry has write-quorum-size copies.",
         ),
     ] = False,
     unbounded: Annotated[
         bool,
-        typer.Option("--unbounded", help="One ledger, which each writer takes over in a new term."),
+        typer.Option("--unbounded", help="Keep one ledger, which each new writer takes over."),
     ] = False,
     strict: Annotated[
         bool,
         typer.Option(
             "--strict",
-            help="Refuse writes while fewer than ensemble-size bookies can be used, instead of "
-            "making smaller ledgers.",
+            help="Refuse writes while fewer than ensemble-size bookies can be used, instead "
+            "of making smaller ledgers.",
         ),
     ] = False,
     schema: Annotated[
         str,
         typer.Option(
             metavar="DDL",
-            help="Its columns, as in Spark: 'id long, name string', or the JSON of a schema.",
+            help="Columns, as in Spark: 'id long, name string', or the JSON of a schema.",
         ),
     ] = "",
     password_file: PasswordFileOption = "",
@@ -210,7 +212,7 @@ def _going(cluster: Cluster, name: str) -> str:
         and seen.value.is_tombstone
         and any(True for _ in seen.value.every_dropped_id())
     ):
-        return f"delete what is left of log {name}"
+        return f"delete the rest of log {name}"
     [log] = views.logs(cluster, name)
     entries = _at_least(log, "entries")
     kept = [decimal(log["bytes"])]
@@ -245,8 +247,8 @@ def _places(history: list[views.Row], log: views.Row) -> dict[str, str]:
 
 
 _UNTOLD = (
-    "at the end; how far it can be read cannot be told now: too few of its bookies answer, or it "
-    "takes a password (--password-file)"
+    "at the end; the last readable offset is not known now: too few bookies answer, or a "
+    "password is needed (--password-file)"
 )
 
 

@@ -18,7 +18,10 @@ def add_to(app: typer.Typer) -> None:
 def metrics(
     context: typer.Context,
     listen: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Serve them there, looked at anew each time.")
+        str,
+        typer.Option(
+            metavar="HOST:PORT", help="Serve the metrics at this address; each request looks again."
+        ),
     ] = "",
 ) -> None:
     """Print the cluster in numbers, for Prometheus.
@@ -47,6 +50,7 @@ def _place(listen: str) -> tuple[str, int]:
     host, colon, port = listen.rpartition(":")
     if not (colon and port.isdecimal() and int(port) < 2**16):
         raise InvalidRequestError(
-            f"{listen!r} is no place to listen at", hint="give HOST:PORT, such as localhost:9400"
+            f"{listen!r} is not an address to listen at",
+            hint="give HOST:PORT, such as localhost:9400",
         )
     return host.strip("[]"), int(port)

@@ -36,7 +36,7 @@ from bkspark.errors import InvalidRequestError
 app = typer.Typer(
     name="bkspark",
     help="Replicated logs for Spark: clusters, bookies, logs and ledgers.",
-    epilog="Exit status: 0 done, 1 something is wrong, 2 bad usage or bad input.",
+    epilog="Exit status: 0 done, 1 something is wrong, 2 wrong usage or input.",
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -82,7 +82,9 @@ def top(
     metadata: Annotated[
         str, typer.Option(metavar="URI", envvar=METADATA_URI_VARIABLE, help="Which cluster.")
     ] = "",
-    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document on stdout.")
+    ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
 ) -> None:
@@ -145,7 +147,7 @@ def _common_first(arguments: list[str]) -> list[str]:
         elif word == "--metadata":
             value = next(words, None)
             if value is None:
-                raise InvalidRequestError("--metadata needs a URI behind it")
+                raise InvalidRequestError("--metadata needs a URI after it")
             common += [word, value]
         else:
             rest.append(word)

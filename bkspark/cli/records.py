@@ -15,7 +15,7 @@ from bkspark.format import layout
 _COLUMNS = (
     Column("record", "key"),
     Column("reason", "reason"),
-    Column("what needs it", "rests"),
+    Column("all that needs the record", "rests"),
     Column("way out", "way_out"),
 )
 
@@ -43,13 +43,16 @@ def damaged(context: typer.Context) -> None:
 def set_aside(
     context: typer.Context,
     record: Annotated[
-        str, typer.Argument(metavar="RECORD", help="As `bkspark metadata damaged` names it.")
+        str,
+        typer.Argument(
+            metavar="RECORD", help="Key of the record, as `bkspark metadata damaged` shows it."
+        ),
     ],
     url: Annotated[
         str,
         typer.Option(
             metavar="URL",
-            help="Where the bookie is, for the record of a bookie; where any is, for cluster.",
+            help="URL of the bookie whose record is restored; for cluster: URL of any bookie.",
         ),
     ] = "",
     dry_run: DryRunOption = False,
@@ -71,13 +74,15 @@ def set_aside(
         )
         return
     if record == layout.CLUSTER_KEY:
-        require_consent("On cluster rests: everything. Make it anew from the cookie?", yes=yes)
+        require_consent(
+            "All of the cluster depends on this record. Make it again from the cookie?", yes=yes
+        )
         kept = damaged_records.set_cluster_aside(session.named_uri(), url)
     else:
         kept = _set_aside(session, record, url, yes=yes)
     print_done(
         {"record": record, "kept": kept},
-        f"set {record} aside; its bytes are {kept} in the metadata store",
+        f"set {record} aside; the metadata store keeps its bytes as {kept}",
         as_json=session.as_json,
     )
 
@@ -105,5 +110,5 @@ def _set_aside(session: Session, record: str, url: str, *, yes: bool) -> str:
     with session.cluster() as cluster:
         found = damaged_records.look_at(cluster, record)
         if found is not None:
-            require_consent(f"On {record} rests: {found.rests}. Set it aside?", yes=yes)
+            require_consent(f"{found.rests} depends on {record}. Set it aside?", yes=yes)
         return damaged_records.set_aside(cluster, record, url=url)

@@ -23,12 +23,14 @@ FormatOption = Annotated[
     Format,
     typer.Option(
         "--format",
-        help="json: one line per row; table: the first 20, or --limit rows. Bytes are in base64 in "
-        "both, also those that are text.",
+        help="json: one line per row; table: the first 20 rows, or --limit rows. Bytes are "
+        "shown in base64 in both.",
     ),
 ]
-LimitOption = Annotated[int | None, typer.Option(min=0, help="At most so many rows.")]
-PasswordFileOption = Annotated[str, typer.Option(metavar="FILE", help="Holds the password.")]
+LimitOption = Annotated[int | None, typer.Option(min=0, help="Print at most this many rows.")]
+PasswordFileOption = Annotated[
+    str, typer.Option(metavar="FILE", help="File that holds the password.")
+]
 PasswordEnvOption = Annotated[
     str, typer.Option(metavar="NAME", help="Environment variable that holds the password.")
 ]
@@ -56,7 +58,7 @@ def print_entries(
         for row in rows:
             print(json_line(row))
     for fault in found.faults:
-        note(f"stepped over a replica {on_bookie(fault.bookie_id, fault.reason)}")
+        note(f"skipped a copy {on_bookie(fault.bookie_id, fault.reason)}")
 
 
 def _rows(found: OrderedRead | InlineRead) -> Iterator[dict[str, Any]]:

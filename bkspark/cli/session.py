@@ -18,13 +18,13 @@ AcceptStorageRiskOption = Annotated[
     bool,
     typer.Option(
         "--accept-storage-risk",
-        help="Use a file system that fails the test all the same; status goes on saying so.",
+        help="Use storage that fails the test; `bkspark status` keeps warning about it.",
     ),
 ]
 
 _NAMED_MAX = 5
 
-COMMON = "--metadata URI, --json and --debug may be given with every command."
+COMMON = "--metadata URI, --json and --debug work with every command."
 """Epilog of every command's help."""
 
 

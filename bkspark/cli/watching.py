@@ -59,7 +59,7 @@ def watch(
     """
     if dry_run:
         raise InvalidRequestError(
-            "--watch and --dry-run do not go together", hint="leave one of them out"
+            "--watch and --dry-run contradict each other", hint="leave one of them out"
         )
     seconds = duration("watch", seconds, hint="give seconds, for example 600")
     watch = _Watch(once, tell, as_json=as_json)
@@ -100,11 +100,11 @@ class _Watch:
                 raise
             self._is_first, self.status = False, 1
             if type(error).__name__ != self._problem:
-                self._tell(f"bkspark: {error}; it is tried again until it goes")
+                self._tell(f"bkspark: {error}; trying again until it works")
             self._problem = type(error).__name__
             return False
         if self._problem:
-            self._tell("bkspark: it goes on")
+            self._tell("bkspark: continuing")
         self._is_first, self._problem = False, ""
         self.status = report.exit_status
         print(json_line(report.document) if self._as_json else _line(report), flush=True)

@@ -91,12 +91,13 @@ def require_outside(url: str, others: Iterable[str]) -> None:
         if place == there:
             raise InvalidRequestError(
                 f"{shown_url(url)} is given twice",
-                hint="two names of one directory are one place",
+                hint="two URLs name the same place: give each place once",
             )
         if _parts(inner)[: len(_parts(outer))] == _parts(outer):
             raise InvalidRequestError(
                 f"{shown_url(inner)} lies inside {shown_url(outer)}",
-                hint="give the metadata store and every bookie a directory with nothing else in it",
+                hint="give the metadata store and each bookie an own directory, with nothing "
+                "else in it",
             )
 
 
@@ -128,8 +129,8 @@ def storage_risk(url: str, metadata_uri: str, *, is_accepted: bool) -> str:
     if risk and not is_accepted:
         raise InvalidRequestError(
             risk,
-            hint="use a local disk (ext4, xfs, btrfs), or a bucket; `--accept-storage-risk` uses "
-            "it all the same",
+            hint="use a local disk (ext4, xfs, btrfs), or a bucket; `--accept-storage-risk` "
+            "uses it nevertheless",
         )
     return risk
 
@@ -153,8 +154,8 @@ def admit(site: Site, url: str, bookie_id: str, *, accepts_risk: bool = False) -
         _require_new_place(site, url)
     if (begun.bookie_id if begun else bookie_id) in site.removed:
         raise InvalidRequestError(
-            f"{begun.bookie_id if begun else bookie_id} was a bookie that was removed",
-            hint="give another id, and an empty place; an id means one bookie for ever",
+            f"{(begun.bookie_id if begun else bookie_id)} is the id of a removed bookie",
+            hint="give another id and an empty place; an id is used for one bookie only",
         )
     if begun is None and bookie_id and layout.bookie_id(bookie_id) in site.bookies:
         raise InvalidRequestError(
@@ -186,9 +187,9 @@ def _require_new_place(site: Site, url: str) -> None:
     for bookie_id, record in site.bookies.items():
         if _parts(url) == _parts(record.url):
             raise InvalidRequestError(
-                f"{shown_url(url)} is the place of {bookie_id}, and has no cookie any more",
-                hint="if the disk is mounted, and was emptied or replaced, begin the bookie anew: "
-                f"`bkspark bookie reinit {bookie_id}`",
+                f"{shown_url(url)} is the place of {bookie_id}, but its cookie is missing",
+                hint="if the disk is mounted, and was emptied or replaced, initialise the "
+                f"bookie again: `bkspark bookie reinit {bookie_id}`",
             )
 
 
@@ -208,27 +209,27 @@ def _begun(site: Site, url: str, cookie: bytes, bookie_id: str) -> Cookie:
     except CorruptDataError as error:
         raise InvalidRequestError(
             f"{shown} has an unreadable cookie: {error.args[0]}",
-            hint="name another place; its data was not touched",
+            hint="give another place; the data was not touched",
         ) from error
     registered = site.bookies.get(found.bookie_id)
     if found.cluster_id != site.cluster_id:
         raise InvalidRequestError(
             f"{shown} is a bookie already, {found.bookie_id} of cluster {found.cluster_id}",
-            hint="name another place; its data was not touched",
+            hint="give another place; the data was not touched",
         )
     if registered is not None and registered.incarnation == found.incarnation:
         raise InvalidRequestError(
             f"{shown} is {found.bookie_id} of this cluster already",
-            hint="nothing is left to do; `bkspark bookies` shows it",
+            hint="nothing to do; `bkspark bookies` shows it",
         )
     if registered is not None:
         raise InvalidRequestError(
-            f"{shown} was to be {found.bookie_id}, which is another place by now",
-            hint="remove its COOKIE if nothing else is in it, then add it again",
+            f"{shown} was to become {found.bookie_id}, which has another place now",
+            hint="if nothing else is in it, remove its COOKIE, then add it again",
         )
     if bookie_id not in ("", found.bookie_id):
         raise InvalidRequestError(
-            f"{shown} was to be {found.bookie_id}, and whoever began was killed",
+            f"{shown} was to become {found.bookie_id}, but the command was killed",
             hint=f"`bkspark bookie add {shown} --id {found.bookie_id}` finishes it",
         )
     return found

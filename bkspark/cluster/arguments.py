@@ -54,7 +54,7 @@ def whole_number(
     except TypeError:
         raise InvalidRequestError(
             f"{what} must be a whole number, not {shown(given)}",
-            hint="int() makes one of what looks like one",
+            hint="int() makes a whole number of text",
         ) from None
     if least is not None and number < least:
         raise InvalidRequestError(
@@ -102,7 +102,7 @@ def seconds_or_none(what: str, given: object, *, is_above_0: bool = False) -> fl
         range_ = "above 0" if is_above_0 else "from 0 on"
         raise InvalidRequestError(
             f"{what} must be a number of seconds {range_}, not {shown(given)}",
-            hint="None is without a limit",
+            hint="None means no limit",
         )
     return bounds.time_limit(number)
 
@@ -199,5 +199,7 @@ def texts_by_name(what: str, given: object, *, taken: str) -> dict[str, str]:
     for text in (text for pair in given.items() for text in pair):
         require_whole_characters(what, text)
     if taken in given:
-        raise InvalidRequestError(f"the key {taken!r} of {what} is taken", hint="use another key")
+        raise InvalidRequestError(
+            f"the key {taken!r} of {what} is reserved", hint="use another key"
+        )
     return dict(given)

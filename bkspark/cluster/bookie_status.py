@@ -124,4 +124,4 @@ def note_fullness(registrations: Records[BookieRecord], status: BookieStatus) ->
     try:
         registrations.update(bookie_id, noted)
     except BookKeeperError as error:
-        logger.warning("bookie %s: that could not be noted: %s", bookie_id, error.args[0])
+        logger.warning("bookie %s: that could not be stored: %s", bookie_id, error.args[0])

@@ -33,9 +33,9 @@ class BoundToProcess:
         """
         if self._process_id != os.getpid():
             raise InvalidRequestError(
-                f"this {self._shown_as or type(self).__name__} was made in another process, of "
-                "which this one was forked",
-                hint="open what it is of in this process (bkspark.BookKeeper(uri))",
+                f"this {self._shown_as or type(self).__name__} belongs to another process, "
+                "from which this process was forked",
+                hint="open it again in this process (bkspark.BookKeeper(uri))",
             )
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:

@@ -56,16 +56,16 @@ class _Collector:
         )
         yield GaugeMetricFamily(
             f"{SCOPE}NUM_PENDING_ADD",
-            "Entries that writers were given and have not acknowledged.",
+            "Entries that were appended and are not acknowledged yet.",
             value=counts.pending_entries,
         )
         yield CounterMetricFamily(
             f"{SCOPE}NUM_ENSEMBLE_CHANGE",
-            "Bookies that took the place of another one under a writer.",
+            "Bookies that replaced another bookie of a writer.",
             value=counts.ensemble_changes,
         )
         yield CounterMetricFamily(
             f"{SCOPE}SPECULATIVE_READ_COUNT",
-            "Questions to a further bookie, since one had not answered for a while.",
+            "Requests to a second bookie, because the first had not answered for a while.",
             value=counts.speculative_reads,
         )

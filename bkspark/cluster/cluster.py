@@ -121,7 +121,8 @@ class Cluster(BoundToProcess):
         if seen is None or seen.value.state is LedgerState.DELETING:
             raise NoSuchLedgerError(
                 f"there is no ledger {ledger_id}",
-                hint="`bkspark ledgers` lists them; what was compacted is read from its log",
+                hint="`bkspark ledgers` lists them; read entries of a compacted ledger from "
+                "its log",
             )
         return seen
 
@@ -394,7 +395,8 @@ def _left_to_make(cluster: Cluster, wanted: Mapping[str, str], group: int | None
         )
     if group != cluster.group:
         raise InvalidRequestError(
-            f"the cluster at {shown_url(cluster.store.uri)} was begun for another group, or none",
+            f"the cluster at {shown_url(cluster.store.uri)} was begun with another `--group`, "
+            "or without",
             hint="finish it with the same `--group`, or choose another place",
         )
     return left

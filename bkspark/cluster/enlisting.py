@@ -108,7 +108,9 @@ class Joining:
             journal, fence=self.fence, permission=self.permission
         )
         if not is_shown:
-            raise BookieUnavailableError(f"bookie {address.bookie_id} lacks what it has taken")
+            raise BookieUnavailableError(
+                f"bookie {address.bookie_id} has lost data that it had stored"
+            )
 
 
 class Begun:

@@ -34,7 +34,7 @@ def replaced(
     environment.the_one(ClientCounts).changed()
     tell(
         logger,
-        "ledger %d: bookie %s takes the place of %s from entry %d on: %s",
+        "ledger %d: bookie %s replaces %s from entry %d on: %s",
         *(ledger_id, new, old, first_entry_id, reason),
         ledger_id=ledger_id,
         entry_id=first_entry_id,

@@ -81,9 +81,10 @@ class LogPages:
             return known
         if self._has_let_go_of(page):
             raise NoSuchEntryError(
-                f"log {self._log_name!r} has let go of offsets {page.first_offset} to "
-                f"{page.end_offset - 1} since it was looked at, and they were collected",
-                hint="look at the log again",
+                f"log {self._log_name!r} has dropped offsets {page.first_offset} to "
+                f"{page.end_offset - 1} since this process read its record, and they were "
+                "collected",
+                hint="read the log's record again",
             )
         raise CorruptDataError(
             f"page {page.name} of log {self._log_name!r} is missing, with the places of "
@@ -214,10 +215,12 @@ class LogRecords(Records[LogRecord]):
             data = log_record.encode(short.record, "")
         if len(data) + len(schema) > BYTES_MAX:
             raise InvalidRequestError(
-                f"the record of log {seen.value.name!r} would have {len(data) + len(schema):,} "
-                f"bytes, and {BYTES_MAX:,} are what any metadata store surely takes",
-                hint="its columns, and the names of applications (txnAppId) and streaming queries "
-                "that ever wrote to it, are part of the record: go on in a new log, with fewer",
+                f"the record of log {seen.value.name!r} would have "
+                f"{len(data) + len(schema):,} bytes, and at most {BYTES_MAX:,} are safe in "
+                "every metadata store",
+                hint="the record holds the columns, and the names of applications (txnAppId) "
+                "and streaming queries that wrote to the log: use a new log, with fewer "
+                "of them",
             )
 
     def _put(self, name: str, value: LogRecord, expected: int | None) -> Versioned[LogRecord]:

@@ -45,13 +45,15 @@ class Notes(Records[T]):
                 return
             except MetadataVersionError:
                 back_off(attempt)
-        raise MetadataVersionError(f"{self.key(name)} kept changing while it was noted")
+        raise MetadataVersionError(
+            f"other clients changed {self.key(name)} in each attempt to note something there"
+        )
 
     def try_to_note(self, name: str, value: T) -> str:
         """Note ``value``; return why it may not be stored, in one line, or an empty text."""
         try:
             self.note(name, value)
         except BookKeeperError as error:
-            logger.warning("%s was not noted: %s", self.key(name), error.args[0])
+            logger.warning("%s could not be stored: %s", self.key(name), error.args[0])
             return str(error.args[0])
         return ""

@@ -35,14 +35,15 @@ class Password:
         for given in (self.file, self.env, self.literal):
             if not isinstance(given, str):  # not shown: the value may be the secret
                 raise InvalidRequestError(
-                    f"a password, or what leads to it, is a text, not {type(given).__name__}",
-                    hint="bytes are made one by .decode()",
+                    "a password, its file name or its variable must be a text, not "
+                    f"{type(given).__name__}",
+                    hint=".decode() makes text of bytes",
                 )
         for what, name in (("passwordFile", self.file), ("passwordEnv", self.env)):
             require_whole_characters(what, name)
             if "\0" in name:
                 raise InvalidRequestError(
-                    f"{what} has the character NUL in it", hint="leave it out"
+                    f"the character NUL is not allowed in {what}", hint="leave it out"
                 )
 
     @property
@@ -86,7 +87,7 @@ class Password:
         if len(data) > _FILE_BYTES_MAX:
             raise InvalidRequestError(
                 f"passwordFile {self.file} holds more than {_FILE_BYTES_MAX} bytes",
-                hint="name the file that holds the password, and nothing else",
+                hint="give a file that holds the password and nothing else",
             )
         return data.decode("utf-8", "surrogateescape")
 
@@ -116,7 +117,7 @@ def require_of_use(log: LogRecord, password: Password) -> None:
     if password.is_given and log.digest.digest_type == CRC32C:
         raise InvalidRequestError(
             f"log {log.name!r} has digestType {CRC32C}, which no password protects",
-            hint="leave the password out, or write to a log that was made with digestType MAC",
+            hint="leave the password out, or write to a log with digestType MAC",
         )
 
 

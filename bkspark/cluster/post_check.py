@@ -19,7 +19,7 @@ from bkspark.format import layout
 
 logger = logging.getLogger(__name__)
 
-_HINT = "recovery decides about what was not acknowledged"
+_HINT = "a recovery decides about unacknowledged entries"
 
 
 def post_check(
@@ -44,8 +44,8 @@ def post_check(
         said = "ledger %d: the writer of term %d is fenced on bookie %s"
         tell(logger, said, ledger_id, term, who, ledger_id=ledger_id, bookie_id=who)
         line = (
-            f"ledger {ledger_id} is fenced on bookie {who}: another client took it over or "
-            "deleted it"
+            f"ledger {ledger_id} is fenced on bookie {who}: another client took over or "
+            "deleted the ledger"
         )
         if _is_there(address, fence):
             raise InvalidTermError(line, hint=_HINT, term=term, newer_term=term + 1)

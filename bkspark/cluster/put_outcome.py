@@ -18,10 +18,10 @@ from bkspark.metadata.contract import VersionedBytes
 class Outcome(Enum):
     """The certain outcome of a change."""
 
-    STORED = "it is the newest version"
-    LOST = "another client made its version, and it cannot be stored any more"
-    ABSENT = "it is not stored; its request may still be on the way"
-    UNKNOWN = "other changes came after what may have been this one"
+    STORED = "the store has it as the newest version"
+    LOST = "another client stored this version first, so it can never be stored"
+    ABSENT = "it is not stored, but its request may still arrive"
+    UNKNOWN = "other versions followed a version that may have been this one"
 
 
 def outcome(found: VersionedBytes | None, data: bytes, expected: int | None) -> Outcome:

@@ -173,7 +173,7 @@ class Records(Generic[T]):
             except MetadataVersionError:
                 back_off(attempt)
         raise MetadataVersionError(
-            f"{self._key(name)} kept changing while it was updated", hint="try again later"
+            f"other clients changed {self._key(name)} in each attempt", hint="try again later"
         )
 
     def write_over(self, name: str, value: T) -> Versioned[T]:
@@ -248,7 +248,7 @@ class Records(Generic[T]):
         except (CorruptDataError, InvalidRequestError) as error:
             raise self._unreadable(name, error.args[0]) from error
         if found != value and self._encode(found, nonce) != data:
-            raise self._unreadable(name, "a reader would find another value in it")
+            raise self._unreadable(name, "a reader would read another value from it")
         return data
 
     def _unreadable(self, name: str, reason: str) -> InvalidRequestError:

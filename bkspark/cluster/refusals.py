@@ -39,6 +39,6 @@ def naming(refused: Mapping[str, str]) -> Iterator[None]:
             raise
         names, reasons = ", ".join(sorted(refused)), "; ".join(dict.fromkeys(refused.values()))
         raise NotEnoughBookiesError(
-            f"{error.args[0]}: {names} could not be written to just now ({reasons})",
+            f"{error.args[0]}: writes to {names} failed just now ({reasons})",
             hint=error.hint,
         ) from error

@@ -42,7 +42,7 @@ class BadCopy(NamedTuple):
 def step_over(logger: logging.Logger, copy: BadCopy, reason: str) -> None:
     """Log that ``copy`` was skipped, unless logged lately."""
     if environment.the_one(_Told).is_news(copy):
-        logger.warning("stepped over %s: %s", copy, reason)
+        logger.warning("skipped a copy: %s: %s", copy, reason)
 
 
 def leave_out(key: str, error: BookKeeperError) -> None:

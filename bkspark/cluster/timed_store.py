@@ -147,7 +147,7 @@ class TimedStore(BoundToProcess):
     def _silence(self, what: str) -> OutcomeUnknownError:
         return OutcomeUnknownError(
             f"the metadata store {shown_url(self._inner.uri)} {what}",
-            hint="bring it back, then look at what became of this",
+            hint="bring it back, then check whether this was done",
         )
 
 

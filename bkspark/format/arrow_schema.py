@@ -68,17 +68,17 @@ def _check_storable(schema: pa.Schema) -> None:
     doubled = find_doubled(names)
     if not names or doubled:
         raise InvalidRequestError(
-            f"column names must differ, but {', '.join(map(repr, doubled))} is there twice"
+            f"column names must differ, but {', '.join(map(repr, doubled))} appears twice"
             if doubled
             else "a schema needs at least one column",
-            hint="give each column that is to be stored a name of its own"
+            hint="give each column its own name"
             if doubled
             else "name the columns that are to be stored",
         )
     taken = [name for name in names if name.lower() in METADATA_COLUMNS]
     if taken:
         raise InvalidRequestError(
-            f"column name {taken[0]!r} is taken: readers add such a column",
+            f"column name {taken[0]!r} is reserved: readers add such a column",
             hint="give it another name",
         )
     for field in schema:
@@ -147,8 +147,8 @@ def _require_readable_names(field: pa.Field, column: str) -> None:
     doubled = find_doubled(part.name for part in parts)
     if doubled and pa.types.is_struct(kind):
         raise InvalidRequestError(
-            f"column {column!r} has a struct with two fields {doubled[0]!r}",
-            hint="give each field a name of its own",
+            f"column {column!r} has a struct with two fields named {doubled[0]!r}",
+            hint="give each field its own name",
         )
     for part in parts:
         _require_readable_names(part, column)
@@ -170,8 +170,8 @@ def require_values(batch: pa.RecordBatch, *, everywhere: bool = False) -> None:
         if column.null_count and (everywhere or not field.nullable):
             raise InvalidRequestError(
                 f"column {field.name!r} has {column.null_count} "
-                f"null{'s' * (column.null_count > 1)}, and may not have any",
-                hint="leave such rows out, or give them a value",
+                f"null{'s' * (column.null_count > 1)}, but allows none",
+                hint="leave these rows out, or give them a value",
             )
 
 
@@ -240,7 +240,7 @@ def by_name(base: pa.Schema, given: pa.Schema) -> pa.Schema:
     pairs = list(zip(base, places, strict=True))
     if any(place is None and not field.nullable for field, place in pairs):
         raise InvalidRequestError(
-            f"columns that may not be null are missing: {difference(base, given)}",
+            f"columns that allow no nulls are missing: {difference(base, given)}",
             hint="give each row a value for them",
         )
     known = [
@@ -366,8 +366,8 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
         return column.cast(field.type)
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise InvalidRequestError(
-            f"column {field.name!r} is {column.type} in place of {field.type}, and cannot be cast: "
-            f"{str(error).splitlines()[0]}",
+            f"column {field.name!r} is {column.type} in place of {field.type}, and cannot be "
+            f"cast: {str(error).splitlines()[0]}",
             hint="cast it before it is appended",
         ) from error
 

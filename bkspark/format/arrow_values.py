@@ -166,9 +166,9 @@ def _require_spark_values(rows: pa.RecordBatch, index: int, of: str) -> None:
         if is_of_another or any(column.null_count for column in values):
             name = rows.schema.names[index]
             raise InvalidRequestError(
-                f"column {name!r} of {of} has values that a "
-                f"{spark_types.shown(spark_types.natural_type(part.type))} cannot have",
-                hint="give each value all of its parts, and the SRID of its column",
+                f"column {name!r} of {of} has values that are not allowed in "
+                f"{spark_types.shown(spark_types.natural_type(part.type))}",
+                hint="give each value all of its fields, and the SRID of its column",
             )
 
 
@@ -203,7 +203,7 @@ def _refusal(rows: pa.RecordBatch, first_row: int, of: str, reason: str) -> Inva
         bytes_instead = _with_bytes(column)
         if bytes_instead is None or not _is_sound(bytes_instead):
             return InvalidRequestError(
-                f"column {name!r} of {of} has values that {field.type} cannot have: "
+                f"column {name!r} of {of} has values that are not allowed in {field.type}: "
                 f"{_reason(column)}",
                 hint="correct the values before they are appended",
             )

@@ -20,8 +20,8 @@ COUNTER_KIND = "counter"
 GROUP_MAX = 2**32 - 2
 """The largest group id of an operating system."""
 BRING_BACK = (
-    "bring this record back from a copy of the metadata store, or make it anew from a bookie: "
-    "`bkspark metadata set-aside cluster --url URL`"
+    "bring this record back from a copy of the metadata store, or make it again from a "
+    "bookie: `bkspark metadata set-aside cluster --url URL`"
 )
 
 

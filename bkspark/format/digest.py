@@ -115,8 +115,9 @@ def new_spec(digest_type: str, password: str | None) -> DigestSpec:
         if password:
             raise InvalidRequestError(
                 "a password needs digestType MAC",
-                hint='say so (digest_type="MAC" in Python, --digest-type MAC on a shell), or leave '
-                "the password out: with CRC32C it would protect nothing",
+                hint='give digestType MAC (digest_type="MAC" in Python, --digest-type MAC on '
+                "a shell), or leave the password out: with CRC32C it would protect "
+                "nothing",
             )
         return DigestSpec()
     if digest_type != MAC:
@@ -154,7 +155,8 @@ def _checked_key(spec: DigestSpec, password: str | None) -> bytes:
 def _derive_key(salt: str, password: str | None) -> bytes:
     if not password:
         raise UnauthorizedError(
-            "this ledger is protected by a password and none was given", hint=_HOW_TO_GIVE_IT
+            "this ledger is protected by a password, and no password was given",
+            hint=_HOW_TO_GIVE_IT,
         )
     return hashlib.scrypt(password.encode(), salt=bytes.fromhex(salt), n=2**14, r=8, p=1, dklen=32)
 
@@ -185,7 +187,7 @@ def require_whole_characters(what: str, text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise InvalidRequestError(
-            f"{what} has half a character, {text[error.start]!r}", hint="leave it out"
+            f"{what} has half a character, {text[error.start]!r}", hint="leave that character out"
         ) from None
 
 

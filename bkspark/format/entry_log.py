@@ -101,9 +101,9 @@ class EntryLogEncoder:
         """
         if batch.nbytes > BLOCK_BYTES_MAX or batch.num_rows > BLOCK_ROWS_MAX:
             raise InvalidRequestError(
-                f"a block of {batch.num_rows:,} rows has {batch.nbytes:,} bytes, and it may have "
-                f"{BLOCK_ROWS_MAX:,} rows and {BLOCK_BYTES_MAX:,} bytes",
-                hint="store such values as files, and write their names",
+                f"a block of {batch.num_rows:,} rows has {batch.nbytes:,} bytes; at most "
+                f"{BLOCK_ROWS_MAX:,} rows and {BLOCK_BYTES_MAX:,} bytes are allowed",
+                hint="store such values as files, and write the names of the files",
             )
         ordinal = len(self._blocks)
         offset = self._sink.tell() or len(self._head)
@@ -114,7 +114,7 @@ class EntryLogEncoder:
         length = self._sink.tell() - offset
         if batch.nbytes > _unpacked_max(length) // 2:
             raise InvalidRequestError(
-                f"a block of {batch.nbytes} bytes packs to {length}, too far to be safe to read",
+                f"a block of {batch.nbytes} bytes packs to {length}, which readers refuse",
                 hint="write with the option compression=none",
             )
         digest = self._digester.digest(_block_context(self._names, ordinal), *block)

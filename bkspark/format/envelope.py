@@ -54,7 +54,7 @@ def decode(kind: str, key: str, data: bytes, newest: int = VERSION) -> Fields:
         raise CorruptDataError(f"{what} is damaged: its checksum does not match")
     if version > newest:
         raise CorruptDataError(
-            f"{what} has format version {version}, this bkspark knows {newest}",
+            f"{what} has format version {version}, and this bkspark knows {newest}",
             hint="read it with a newer bkspark",
         )
     return strict_json.loads(payload, what)

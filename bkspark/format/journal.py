@@ -45,8 +45,8 @@ class Tail(Enum):
     """How a journal ends."""
 
     CLEAN = "after its last record"
-    INCOMPLETE = "in a record that is cut or torn, with nothing behind it"
-    CORRUPT = "in bytes that are wrong, with something behind them"
+    INCOMPLETE = "in a record that is cut or torn, and nothing follows it"
+    CORRUPT = "in wrong bytes, and data follows them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +296,7 @@ def _decode_frame(
         raise CorruptDataError(f"journal of ledger {ledger_id}: no record at byte {position}")
     if version not in _VERSIONS or header_length > HEADER_BYTES_MAX:
         raise CorruptDataError(
-            f"journal of ledger {ledger_id}: record format {version} is not known here",
+            f"journal of ledger {ledger_id}: record format {version} is unknown",
             hint="read it with a newer bkspark",
         )
     parts_at = body + header_length

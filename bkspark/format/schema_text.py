@@ -131,7 +131,7 @@ def _atom(kind: str, column: str) -> pa.DataType:
         if not 1 <= digits <= _DIGITS_MAX or scale > digits:
             raise InvalidRequestError(
                 f"column {column!r} cannot be {kind}",
-                hint=f"give 1 to {_DIGITS_MAX} digits, and no more of them behind the point",
+                hint=f"give 1 to {_DIGITS_MAX} digits, and no more of them after the point",
             )
         return pa.decimal128(digits, scale)
     for form, arrow in _FORMS:
@@ -144,8 +144,8 @@ def _atom(kind: str, column: str) -> pa.DataType:
 
 def _no_type(column: str, kind: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"column {column!r}: type {kind} cannot be given in a schema text",
-        hint="leave the schema out: the log takes that of its first append",
+        f"column {column!r}: type {kind} is not supported in a schema text",
+        hint="leave the schema out: the log takes the schema of its first append",
     )
 
 
@@ -266,7 +266,7 @@ class _Ddl:
 
     def _refuse(self, wanted: str) -> NoReturn:
         found = repr(self._tokens[0][1]) if self._tokens[0][0] else "the end"
-        raise InvalidRequestError(f"the schema has {found} where {wanted} belongs", hint=_HINT)
+        raise InvalidRequestError(f"the schema has {found} where {wanted} is expected", hint=_HINT)
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:

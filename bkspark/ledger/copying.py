@@ -108,7 +108,7 @@ def _require_good(
         name = layout.entry_log(ledger_id, log.attempt_id, log.stripe)
         into.ask(lambda: into.root().sync(name), seconds_to_store(log.length_bytes))
     except CorruptDataError as error:
-        raise DamagedInPlaceError(f"there is a damaged copy in place: {error}") from error
+        raise DamagedInPlaceError(f"a damaged copy is in its place: {error}") from error
 
 
 def _copy(name: str, pieces: Iterator[bytes], into: BookieClient, beat: Heartbeat) -> None:

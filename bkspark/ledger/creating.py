@@ -152,9 +152,9 @@ def require_room(schema: bytes, custom_metadata: Mapping[str, str] = MappingProx
     size = len(schema) * 4 // 3 + sum(map(bounds.json_bytes, texts))
     if size > bounds.SETTINGS_BYTES_MAX:
         raise InvalidRequestError(
-            f"the schema and the custom metadata have {size:,} bytes as they are stored, and "
-            f"{bounds.SETTINGS_BYTES_MAX:,} are what a record has room for",
-            hint="use shorter names of columns and values, or keep them elsewhere",
+            f"the schema and the custom metadata have {size:,} bytes as stored, and a record "
+            f"has room for {bounds.SETTINGS_BYTES_MAX:,}",
+            hint="use shorter column names and values, or store them elsewhere",
         )
 
 

@@ -120,7 +120,7 @@ def _require_unlisted(ledger: LedgerMetadata, log: LogRecord) -> None:
     if log.lists(ledger.ledger_id):
         raise InvalidRequestError(
             f"ledger {ledger.ledger_id} is part of log {log.name!r}",
-            hint=f"the log can be deleted as a whole: bkspark log delete {log.name}",
+            hint=f"to delete the whole log: `bkspark log delete {log.name}`",
         )
 
 

@@ -91,8 +91,8 @@ def compact_run(
     if (places[0].first_offset, places[-1].end_offset) != (run.begin, run.end):
         raise MetadataVersionError(
             f"log {log.name!r} was compacted or truncated from offset {run.begin} to "
-            f"{run.end - 1} meanwhile",
-            hint="run it again for what is there now",
+            f"{run.end - 1} by another command",
+            hint="run the command again",
         )
     done = []
     for schema, part in _alike(cluster, places):
@@ -157,7 +157,7 @@ class _Rewriting:
             raise
         merged = self._merged(target.ledger_id)
         logger.info(
-            "log %s: ledger %d took the places of %d, from offset %d on",
+            "log %s: ledger %d replaced %d ledgers, from offset %d on",
             *(self.log.name, merged.ledger_id, merged.ledger_count, merged.first_offset),
         )
         return merged
@@ -249,7 +249,9 @@ def _require_dense(table: pa.Table, begin: int, log_name: str) -> None:
     """
     wanted = pa.chunked_array([pa.arange(begin, begin + table.num_rows)], pa.int64())
     if not table.column(OFFSET_COLUMN).equals(wanted):
-        raise CorruptDataError(f"log {log_name!r} does not give each offset from {begin} on once")
+        raise CorruptDataError(
+            f"log {log_name!r} did not give each offset from {begin} on exactly once"
+        )
 
 
 def _windows(places: Sequence[LoggedLedger]) -> Iterator[OffsetRange]:

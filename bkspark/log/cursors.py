@@ -60,8 +60,8 @@ class Cursor:
             raise NoSuchEntryError(
                 f"cursor {self.name} is at offset {record.offset} of generation "
                 f"{record.generation} of log {log.name}, which is now at {log.generation}",
-                hint="delete the cursor, and make it again to begin anew: "
-                f"`bkspark log cursors {log.name} --delete {self.name}`",
+                hint=f"delete the cursor, then make it again: `bkspark log cursors {log.name} "
+                f"--delete {self.name}`",
             )
         return record.offset
 
@@ -83,8 +83,8 @@ class Cursor:
         except MetadataVersionError as error:
             self._require_existing()
             raise MetadataVersionError(
-                f"cursor {self.name} was moved by somebody else",
-                hint="open it again to go on from where it is",
+                f"another client moved cursor {self.name}",
+                hint="open it again to continue from its new offset",
             ) from error
 
     def _require_existing(self) -> None:
@@ -92,8 +92,8 @@ class Cursor:
         if now is None or now.value.is_deleted:
             raise NoSuchLedgerError(
                 f"cursor {self.name} of log {self._seen.value.log_name} was deleted",
-                hint="nothing is held back for its reader any more; a cursor of this name that is "
-                "made now is another one, and begins anew",
+                hint="retention does not wait for its reader any more; make a new cursor to "
+                "continue",
             )
 
     def delete(self) -> None:

@@ -169,7 +169,7 @@ class LogHandle(BoundToProcess):
             if view.record.generation != generation:
                 raise NoSuchEntryError(
                     f"log {self.name} was overwritten while it was read at offset {offset}",
-                    hint="begin again with its new contents",
+                    hint="read again, from the start of the new contents",
                 )
             if offset < view.end_offset or offset < view.first_offset:
                 rows = read_view_in_order(self._cluster, view, offset, None, self._password)

@@ -188,9 +188,9 @@ class LogWriter(ClosedAtEnd):
         ):
             return
         raise NotEnoughBookiesError(
-            f"log {self.log_name}: {self._waiting_bytes} bytes wait for ledger {self.ledger_id} to "
-            "close, and the entry was not taken",
-            hint="bring back bookies that hang, then append again",
+            f"log {self.log_name}: the entry was not accepted: {self._waiting_bytes} bytes "
+            f"wait for ledger {self.ledger_id} to close",
+            hint="bring back the bookies that do not answer, then append again",
         )
 
     def _wait_for_roll(self) -> None:
@@ -221,12 +221,12 @@ class LogWriter(ClosedAtEnd):
     def _require_usable(self) -> None:
         if isinstance(self._error, LedgerFencedError):
             raise self._error.reworded(
-                f"this writer of log {self.log_name} was fenced, so nothing of this was sent",
-                hint="open the log again to go on, if you are still the one who should write",
+                f"this writer of log {self.log_name} was fenced, so this call sent nothing",
+                hint="if this program is still to write, open the log again",
             ) from self._error
         if self._is_closed or self._error is not None:
             raise LedgerClosedError(
-                f"this writer of log {self.log_name} has ended, so nothing was sent",
+                f"this writer of log {self.log_name} has ended, so this call sent nothing",
                 hint="open the log again to write",
             ) from self._error
 
@@ -243,7 +243,7 @@ class LogWriter(ClosedAtEnd):
             NotEnoughBookiesError: no new ledger can be made. The writer continues in the old
                 ledger.
         """
-        self._roll("this was asked for")
+        self._roll("the caller asked for it")
 
     def _roll(self, reason: str, due: rolling.Filling | None = None) -> None:
         """Roll; do nothing if the roll was ``due`` and another roll came first."""

@@ -84,7 +84,7 @@ def open_tail(
             found = opening.attempt()
             if found is not None:
                 logger.info(
-                    "log %s: taken over, whoever wrote to it before is fenced; ledger %d is its "
+                    "log %s: taken over, and its previous writer is fenced; ledger %d is its "
                     "tail, from offset %d on",
                     log_name,
                     found.ledger.value.ledger_id,
@@ -180,7 +180,7 @@ class _Opening:
         """Check all that can refuse the writer, before any fence; return ``log`` with the run."""
         if log.is_sealed:
             raise LedgerClosedError(
-                f"log {self._name} is sealed", hint="it only can be read; write to another log"
+                f"log {self._name} is sealed", hint="it can only be read; write to another log"
             )
         make_digester(log.digest, self._password)
         self._log_schema(log)
@@ -241,7 +241,7 @@ class _Opening:
             return self._cluster.ledger(adopted)
         except NoSuchLedgerError as error:
             raise LedgerFencedError(
-                f"ledger {adopted} was taken over, and deleted as an empty one"
+                f"another client took over ledger {adopted} and deleted it as an empty ledger"
             ) from error
 
 

@@ -112,8 +112,8 @@ class OwnTail:
             return False
         except environment.Empty:
             raise OutcomeUnknownError(
-                f"log {self.log_name}: no fragment was begun within {seconds:g} s",
-                hint="entries go on as before; ask again later",
+                f"log {self.log_name}: no new fragment began within {seconds:g} s",
+                hint="the writer continues in its old fragment; roll again later",
             ) from None
         roll_log.fragment_begun(
             self.log_name, ledger.ledger_id, segment.first_offset + first, reason
@@ -188,7 +188,7 @@ class OwnTail:
         if record is None or own not in record.tail:
             raise LedgerFencedError(
                 f"log {self.log_name} was opened by another writer, overwritten or deleted",
-                hint="open it again to go on, if you are still the one who should write",
+                hint="if this program is still to write, open the log again",
             )
         if mine.goes_on:  # another writer may continue it without a change of the list
             newest = self._cluster.ledger(own).value

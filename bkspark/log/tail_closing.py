@@ -75,8 +75,8 @@ def with_closed_tail(cluster: Cluster, log: LogRecord, password: Password) -> Lo
 
 def duel(log_name: str) -> MetadataVersionError:
     return MetadataVersionError(
-        f"log {log_name} kept changing while it was opened or added to",
-        hint="see to it that only one writer opens it at a time, then try again",
+        f"other clients changed log {log_name} in each attempt to open or extend it",
+        hint="let only one writer open the log at a time, then try again",
     )
 
 

@@ -273,7 +273,9 @@ def _readable_tail(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:
         return _going_on(cluster, log)
     except (CorruptDataError, NoSuchLedgerError) as error:
         end = log.end_offset
-        logger.warning("log %s keeps what it has behind offset %d: %s", log.name, end, error)
+        logger.warning(
+            "log %s: retention deletes nothing after offset %d: %s", log.name, end, error
+        )
         return None
 
 

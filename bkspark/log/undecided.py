@@ -73,10 +73,10 @@ def resolve(cluster: Cluster, undecided: Undecided, password: Password) -> range
             could decide it.
     """
     arguments.instance(
-        "what is undecided must be what writer.undecided says",
+        "resolve_outcome takes the value of writer.undecided",
         undecided,
         Undecided,
-        hint="where that is None, every entry that was sent is acknowledged",
+        hint="if that value is None, all entries that were sent are acknowledged",
     )
     end = _end_of(cluster, undecided, password)
     count = min(undecided.entry_count, max(0, end - undecided.first_entry_id))
@@ -92,7 +92,8 @@ def with_outcome(error: BaseException, log_name: str, undecided: Undecided | Non
         known = error.in_doubt(f"log {log_name}")
     told = known.reworded(
         f"{known.args[0]}; in log {log_name} {undecided}",
-        hint="log.resolve_outcome(writer.undecided) recovers and tells what is in the log",
+        hint="log.resolve_outcome(writer.undecided) recovers the ledger and returns which "
+        "entries are in the log",
     )
     told.__cause__ = error
     return told
@@ -122,16 +123,15 @@ def _end_of_term(ledger: LedgerMetadata, undecided: Undecided) -> int | None:
     term, begin = undecided.term, ledger.first_available
     if undecided.first_entry_id < begin and ledger.fragments[0].owner > term:
         raise NoSuchEntryError(
-            f"ledger {ledger.ledger_id} begins at entry {begin} now: what term {term} had in front "
-            "of that was truncated, and nobody can tell how much it was"
+            f"ledger {ledger.ledger_id} begins at entry {begin} now: earlier entries of term "
+            f"{term} were truncated, and nothing shows how many they were"
         )
     found = first_behind(ledger.fragments, term)
     if found is None and ledger.last_entry_id is not None:
         return ledger.last_entry_id + 1
     if found is None and ledger.state is LedgerState.DELETING:
         raise NoSuchLedgerError(
-            f"ledger {ledger.ledger_id} was deleted before it was known what term {term} has "
-            "left in it"
+            f"ledger {ledger.ledger_id} was deleted before the end of term {term} was decided"
         )
     return found
 

@@ -30,7 +30,7 @@ class FileMetadataStore(VersionedStore):
     """A ``MetadataStore`` at ``file:///folder``."""
 
     place = "folder"
-    hint_if_missing = "mount the folder if it should be there"
+    hint_if_missing = "mount the folder if it should exist"
 
     def __init__(self, uri: str) -> None:
         self._root = _folder(uri)
@@ -102,10 +102,10 @@ class FileMetadataStore(VersionedStore):
             raise InvalidRequestError(
                 f"the metadata store at {self._shown} is made for {_said(group)}, and not for "
                 f"{_said(self._group)}",
-                hint="take another folder"
+                hint="choose another folder"
                 if group is None
                 else f"`--group {access.group_name(group)}` finishes it; `chmod g+rwxs "
-                f"{self._root}` gives back a mode that was taken away",
+                f"{self._root}` restores a removed mode",
             )
 
     def _hint_for(self, error: OSError) -> str:
@@ -152,8 +152,8 @@ def _folder(uri: str) -> Path:
         or "\0" in path
     ):
         raise InvalidRequestError(
-            f"{shown_url(uri)!r} is not the address of a folder",
-            hint="it looks like file:///absolute/path, with %23 for '#' and %3F for '?'",
+            f"{shown_url(uri)!r} is not the URL of a folder",
+            hint="write file:///absolute/path, with %23 for '#' and %3F for '?'",
         )
     return Path(os.path.normpath(path))
 

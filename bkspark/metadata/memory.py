@@ -33,7 +33,7 @@ class MemoryMetadataStore:
         ):
             raise InvalidRequestError(
                 f"{shown_url(uri)!r} is not the address of a store in memory",
-                hint="it looks like memory://name",
+                hint="write memory://name",
             )
         self._name = parts.netloc
         self._bound_to: dict[str, VersionedBytes | None] | None = None
@@ -50,8 +50,8 @@ class MemoryMetadataStore:
         with _lock:
             if _stores.get(self._name):
                 raise InvalidRequestError(
-                    f"no metadata store can be made at {self.uri}: it is one already",
-                    hint="choose another name, or use what is there",
+                    f"no metadata store can be made at {self.uri}: it exists already",
+                    hint="choose another name, or use the existing store",
                 )
             _stores.setdefault(self._name, {})
 
@@ -98,7 +98,7 @@ class MemoryMetadataStore:
         if self._name not in _stores:
             raise InvalidRequestError(
                 f"no bkspark cluster at {self.uri}",
-                hint=f"run `bkspark init`, in this process: {self.uri} is nowhere else",
+                hint=f"run `bkspark init` in this process: {self.uri} exists in one process only",
             )
         found = _stores[self._name]
         self._bound_to = found if self._bound_to is None else self._bound_to

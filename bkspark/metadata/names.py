@@ -20,7 +20,7 @@ def key(name: str) -> str:
     ):
         raise InvalidRequestError(
             f"metadata key {name[:80]!r} is not allowed",
-            hint="keys are made by bkspark.format.layout",
+            hint="bkspark.format.layout makes the keys",
         )
     return name
 
@@ -32,14 +32,15 @@ def split_uri(uri: str) -> SplitResult:
     except ValueError:
         # Not chained: the original message may quote the credentials.
         raise InvalidRequestError(
-            "the metadata store URI cannot be parsed", hint="it looks like file:///directory"
+            "the metadata store URI cannot be parsed", hint="write file:///directory"
         ) from None
 
 
 def another_store(shown: str) -> InvalidRequestError:
     """The error for a store that was replaced by another store at the same place."""
     return InvalidRequestError(
-        f"the metadata store at {shown} is not the one that was opened: another cluster is in its "
-        "place, and nothing was changed in it",
-        hint="open the cluster again if this is the right one, or bring the other one back",
+        f"the metadata store at {shown} is not the one that was opened: another cluster has "
+        "replaced it, and nothing was changed in it",
+        hint="open the cluster again if the new cluster is the right one, or bring the old "
+        "one back",
     )

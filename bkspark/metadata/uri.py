@@ -79,7 +79,7 @@ def _store_of_another_package(scheme: str, uri: str) -> FormattableStore:
         more = "".join(f", {name}://" for name in outside.schemes(outside.METADATA_STORES))
         raise InvalidRequestError(
             f"metadata store {shown_url(uri)}: {scheme}:// is not supported",
-            hint=f"use {_SUPPORTED}{more}; a package that adds a scheme has to be installed on "
+            hint=f"use {_SUPPORTED}{more}; a package that adds a scheme must be installed on "
             "every machine",
         )
     return kind.store(uri)

@@ -29,16 +29,16 @@ MARKER = "METADATA_STORE"
 _MARKER_TEXT = b"bkspark metadata store, format 1\n"
 _CHANGES = ("put", "delete")
 _NOT_ASKED = {
-    errno.EACCES: "run as a user who may read and write there, or change who may",
-    errno.EPERM: "run as a user who may read and write there, or change who may",
-    errno.EROFS: "mount its file system writable, or run this where it is",
+    errno.EACCES: "run as a user with read and write permission there, or change the permissions",
+    errno.EPERM: "run as a user with read and write permission there, or change the permissions",
+    errno.EROFS: "mount its file system writable, or run this on a host where it is writable",
     errno.ENOSPC: "free some space there",
     errno.EDQUOT: "free some space there, or raise the quota",
     errno.EMFILE: "raise the limit of open files (ulimit -n), or keep fewer handles open",
     errno.ENFILE: "raise the system's limit of open files (sysctl fs.file-max)",
 }
 _Opened = list[Directory]
-_READ_BACK = "read back what is there before trying again"
+_READ_BACK = "read back the current state before trying again"
 
 
 class VersionedStore(ABC):
@@ -121,7 +121,7 @@ class VersionedStore(ABC):
         if is_store:
             others = [name for name in others if not _is_empty_folder(directory, name)]
         if others:
-            what = "is one already" if is_store else "has something else in it"
+            what = "exists already" if is_store else "has other files"
             use = "use it (`bkspark bookie add URL` adds a bookie), or " if is_store else ""
             raise InvalidRequestError(
                 f"no metadata store can be made at {self._shown}: it {what}",
@@ -164,7 +164,7 @@ class VersionedStore(ABC):
         if not marker.startswith(_MARKER_TEXT):
             raise InvalidRequestError(
                 f"the metadata store at {self._shown} has another format",
-                hint="use the version of bkspark that made it, or a newer one",
+                hint="use the version of bkspark that made it, or a newer version",
             )
         self._bound_to = self._bound_to or marker
         if marker != self._bound_to:
@@ -196,7 +196,7 @@ class VersionedStore(ABC):
             if doing.startswith(_CHANGES):
                 hint = f"{hint}; {_READ_BACK}" if hint else _READ_BACK
             raise OutcomeUnknownError(
-                f"metadata store {self._shown} could not surely {doing}: {reason}",
+                f"metadata store {self._shown} gave no definite answer ({doing}): {reason}",
                 hint=hint or "nothing was changed; try again when the storage answers",
             ) from error
 

@@ -91,7 +91,7 @@ class VersionedRecords:
         if strange:
             return OutcomeUnknownError(
                 f"metadata record {key!r} has a folder {strange[0]} in place of a version",
-                hint="bring back the file of that name; without it nobody can tell which is newest",
+                hint="bring back the file of that name; without it the newest version is not known",
             )
         return OutcomeUnknownError(
             f"metadata record {key!r} changed during each of {_GET_ATTEMPTS_MAX} reads",
@@ -108,8 +108,9 @@ class VersionedRecords:
             raise _lost(key, expected)
         if self._is_superseded(key, version):
             raise OutcomeUnknownError(
-                f"metadata record {key!r}: others overtook the put of version {version}",
-                hint="read it again and look for the change in what it says now",
+                f"metadata record {key!r}: other clients stored newer versions before the put "
+                f"of version {version} was confirmed",
+                hint="read it again, and look for the change in its current value",
             )
         # The put is done: later errors are left to the next pruning put.
         with contextlib.suppress(OSError):

@@ -67,7 +67,7 @@ class ZooKeeperMetadataStore:
             raise InvalidRequestError(
                 f"metadata record {_key(key)!r} would be {len(value):,} bytes, "
                 f"and ZooKeeper takes {VALUE_BYTES_MAX:,}",
-                hint="keep less in it, or use a file:// metadata store",
+                hint="store less in it, or use a file:// metadata store",
             )
         named = _key(key)  # refused before any server is asked
         return self._records().put(named, bytes(value), expected)
@@ -124,8 +124,8 @@ def _address(uri: str) -> tuple[str, str]:
         or parts.fragment
     ):
         raise InvalidRequestError(
-            f"{shown_url(uri)!r} is not the address of a path in ZooKeeper",
-            hint="it looks like zk://host:2181,host:2181/path, without user and password",
+            f"{shown_url(uri)!r} is not a URL of a path in ZooKeeper",
+            hint="write zk://host:2181,host:2181/path, without user and password",
         )
     if (
         not _PATH.fullmatch(path)
@@ -134,8 +134,8 @@ def _address(uri: str) -> tuple[str, str]:
         or f"{path}/".startswith("/zookeeper/")
     ):
         raise InvalidRequestError(
-            f"{shown_url(uri)!r}: no metadata store can be at this path in ZooKeeper",
-            hint="use one of letters, digits, '.', '_' and '-' such as /bkspark; "
-            "/zookeeper is its own",
+            f"{shown_url(uri)!r}: a metadata store cannot be at this path in ZooKeeper",
+            hint="use a path of letters, digits, '.', '_' and '-' such as /bkspark; "
+            "/zookeeper belongs to ZooKeeper",
         )
     return parts.netloc, path

@@ -31,7 +31,7 @@ def credentials() -> str | None:
     if not user or not colon or not password or not found.isprintable():
         # The value itself is not shown: it may be the password alone.
         raise InvalidRequestError(
-            f"what {FILE_VARIABLE if file else VARIABLE} gives does not look like user:password"
+            f"the value of {(FILE_VARIABLE if file else VARIABLE)} does not look like user:password"
         )
     return found
 

@@ -76,7 +76,7 @@ class ZooKeeperRecords:
         if _MARKER in children and not self._has_records(doing):
             return
         if value or children:
-            what = "is one already" if _MARKER in children else "has something else in it"
+            what = "exists already" if _MARKER in children else "has other nodes"
             raise self._cannot_be_made(f"it {what}")
         self._session.make_path(doing, self._root)
         folders = [create(f"{self._root}/{kind}") for kind in _KINDS]
@@ -85,7 +85,7 @@ class ZooKeeperRecords:
             marker.append(create(f"{self._marker}/{environment.token()}"))
             self._session.commit(doing, [*marker, *folders])
         except RefusedError as refused:
-            raise self._cannot_be_made("somebody else changed it just now") from refused
+            raise self._cannot_be_made("another client changed it just now") from refused
 
     def _has_records(self, doing: str) -> bool:
         """Whether there is a record; folders may exist before the first record."""
@@ -182,19 +182,19 @@ class ZooKeeperRecords:
             return names.another_store(self._uri)
         return InvalidRequestError(
             f"no bkspark cluster at {self._uri}",
-            hint=f"run `bkspark init {self._uri}`, or look for another path or other servers",
+            hint=f"run `bkspark init {self._uri}`, or check the path and the servers",
         )
 
     def _other_format(self) -> InvalidRequestError:
         return InvalidRequestError(
             f"the metadata store at {self._uri} has another format",
-            hint="use the version of bkspark that made it, or a newer one",
+            hint="use the version of bkspark that made it, or a newer version",
         )
 
     def _cannot_be_made(self, why: str) -> InvalidRequestError:
         return InvalidRequestError(
             f"no metadata store can be made at {self._uri}: {why}",
-            hint="use what is there (`bkspark bookie add URL` adds a bookie), or another path",
+            hint="use the existing store (`bkspark bookie add URL` adds a bookie), or another path",
         )
 
 
@@ -212,5 +212,6 @@ def _lost(key: str, expected: int | None) -> MetadataVersionError:
 
 def _restless(key: str) -> OutcomeUnknownError:
     return OutcomeUnknownError(
-        f"metadata record {key!r} kept changing", hint="try again when fewer clients change it"
+        f"other clients changed metadata record {key!r} in each attempt",
+        hint="try again when fewer clients change it",
     )

@@ -216,8 +216,8 @@ class Session:
             if not isinstance(error, _RECONNECTING) or isinstance(error, ConnectionClosedError):
                 self._abandon(client)
             raise OutcomeUnknownError(
-                f"ZooKeeper at {self._hosts} could not surely {doing}: {_reason(error)}",
-                hint="read back what is there before trying again",
+                f"ZooKeeper at {self._hosts} gave no definite answer ({doing}): {_reason(error)}",
+                hint="read back the current state before trying again",
             ) from error
 
     def _client(self, limit: Countdown) -> KazooClient:
@@ -252,7 +252,7 @@ class Session:
             raise OutcomeUnknownError(
                 f"no ZooKeeper server answered at {self._hosts} within {limit.seconds:g} s; "
                 "nothing was sent",
-                hint="check the address, that the servers run and that most of them see each other",
+                hint="check the address, and that a majority of the servers runs and is connected",
             )
         return client
 

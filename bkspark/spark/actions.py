@@ -149,7 +149,7 @@ def in_order(answers: Sequence[Done | Refused], count: int) -> list[Any]:
         results[answer.number] = answer.result
     if sorted(results) != list(range(count)) or len(answers) != count:
         raise OutcomeUnknownError(
-            f"{count} bookies were asked, and {len(results)} answers came back",
+            f"{count} bookies were asked, but {len(results)} answers came back",
             hint="run it again",
         )
     return [results[number] for number in range(count)]

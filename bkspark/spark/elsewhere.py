@@ -7,23 +7,21 @@ has the same meaning, so the error names the right option.
 import difflib
 from collections.abc import Collection, Mapping
 
-_LOG = "name the log by load(NAME), save(NAME) or start(NAME), one at a time"
-_CLUSTER = "there is no broker: metadataServiceUri names the cluster"
+_LOG = "give the log's name to load(NAME), save(NAME) or start(NAME), one log at a time"
+_CLUSTER = "there are no brokers: metadataServiceUri names the cluster"
 _RANGE = (
-    "startingOffsets and endingOffsets say what is read, and view=history at which offset "
-    "each write began, and when"
+    "startingOffsets and endingOffsets limit the read; view=history shows the offset and the "
+    "time at which each write began"
 )
-_SPLIT = "maxBytesPerPartition says how much one task reads"
+_SPLIT = "maxBytesPerPartition limits the bytes that one task reads"
 _ENTRIES = "maxEntriesPerTrigger limits a micro-batch"
 _BYTES = "maxBytesPerTrigger limits a micro-batch"
 _GROWS = "a log only grows: read it as a stream, and leave this out"
-_REPLACE = (
-    'mode("overwrite") with truncate=true replaces the whole log, and nothing replaces a part'
-)
-_FILES = "a log keeps its columns as they were written: leave it out"
-_OTHERS = "settings of other sources mean nothing here: leave it out"
+_REPLACE = 'mode("overwrite") with truncate=true replaces the whole log; a part cannot be replaced'
+_FILES = "a log keeps its columns as they were written: leave this out"
+_OTHERS = "this setting of other sources has no meaning here: leave it out"
 _VALUES = "a log is not partitioned by value: leave it out"
-_METHOD = "it is a method of Spark's, not an option"
+_METHOD = "use the method of Spark's reader or writer, not an option"
 
 _POINTERS: Mapping[str, tuple[str, ...]] = {
     _LOG: ("subscribe", "subscribePattern", "assign", "topic", "topics", "table", "dbtable", "log"),
@@ -76,19 +74,22 @@ _POINTERS: Mapping[str, tuple[str, ...]] = {
         "basePath",
     ),
     _VALUES: ("partitionBy", "bucketBy", "sortBy", "clusterBy"),
-    f'{_METHOD}: say .mode("append")': ("mode", "saveMode"),
-    f'{_METHOD}: say .outputMode("append")': ("outputMode",),
-    f"{_METHOD}: say .trigger(…)": (
+    f'{_METHOD}: .mode("append")': ("mode", "saveMode"),
+    f'{_METHOD}: .outputMode("append")': ("outputMode",),
+    f"{_METHOD}: .trigger(…)": (
         "trigger",
         "availableNow",
         "once",
         "processingTime",
         "continuous",
     ),
-    f"{_METHOD}: say .schema(…)": ("schema",),
-    "compression names the codec": ("codec", "compressionCodec", "compression-codec"),
-    "ackQuorumSize says how many bookies must have a row": ("acks", "kafka.acks"),
-    "writeQuorumSize says how many bookies hold a row": ("replicationFactor", "replication"),
+    f"{_METHOD}: .schema(…)": ("schema",),
+    "compression sets the codec": ("codec", "compressionCodec", "compression-codec"),
+    "ackQuorumSize sets how many bookies must store a row before it is acknowledged": (
+        "acks",
+        "kafka.acks",
+    ),
+    "writeQuorumSize sets how many bookies store a row": ("replicationFactor", "replication"),
 }
 _NAMED = {name.lower(): said for said, names in _POINTERS.items() for name in names}
 _BEGINNINGS = {"kafka.": _CLUSTER, "pulsar.": _CLUSTER, "delta.": _OTHERS, "parquet.": _OTHERS}
@@ -107,4 +108,4 @@ def unknown(key: str, names: Collection[str]) -> str:
     near = difflib.get_close_matches(key, known, n=1, cutoff=_ALIKE)
     if near:
         return f"unknown option {key!r}, did you mean {known[near[0]]!r}?"
-    return f"unknown option {key!r}; there are {', '.join(names)}"
+    return f"unknown option {key!r}; the options are {', '.join(names)}"

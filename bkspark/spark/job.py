@@ -19,7 +19,7 @@ from bkspark.errors import USERS_MISTAKES, BookKeeperError
 def add_metadata(parser: argparse.ArgumentParser) -> None:
     """Add the option for the cluster's URI to a command line."""
     around = os.environ.get(METADATA_URI_VARIABLE, "")
-    told = f"URI of the cluster's metadata; {METADATA_URI_VARIABLE} if it is not given"
+    told = f"Metadata URI of the cluster; default: {METADATA_URI_VARIABLE}."
     parser.add_argument("--metadata", default=around, required=not around, help=told)
 
 

@@ -245,7 +245,7 @@ class _Parser:
         if self._get("paths"):
             self._problems.append("only one log can be read or written at a time")
         if name and ledger is not None:
-            self._problems.append("give either a log's name or ledgerId, not both")
+            self._problems.append("give a log's name or ledgerId, not both")
         if not _CATALOGS_OWN.isdisjoint(self._options):
             self._problems.append(NO_TABLES)
             return name, None
@@ -296,7 +296,7 @@ class _Parser:
         if app_id is None and version is None:
             return None
         if not app_id or version is None:
-            self._problems.append("txnAppId and txnVersion belong together")
+            self._problems.append("give txnAppId and txnVersion together")
             return None
         most = bounds.TRANSACTION_VERSION_MAX
         number = self._take(

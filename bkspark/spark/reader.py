@@ -166,9 +166,10 @@ def telling_deleted(cluster: Cluster, log_name: str) -> Iterator[None]:
         if seen is None or not seen.value.is_tombstone or not seen.value.generation:
             raise
         raise NoSuchLedgerError(
-            f"there is no log {log_name!r} any more: it was deleted",
-            hint="a stream that read it cannot go on; once the log is made anew, begin with a new "
-            "checkpoint, or set failOnDataLoss=false to go on with the old one at its new start",
+            f"log {log_name!r} does not exist any more: it was deleted",
+            hint="a stream of the deleted log cannot continue; once the log is created again, "
+            "begin with a new checkpoint, or set failOnDataLoss=false to continue at the "
+            "start of the new log",
         ) from error
 
 
@@ -259,11 +260,11 @@ def _range(wanted: ReadOptions, first: int, end: int, what: str) -> OffsetRange:
     begin = end if begin < 0 else begin
     if begin > stop and wanted.ending_offset is None:
         raise InvalidRequestError(
-            f"startingOffsets {begin} is behind the end of {what}, {end}",
-            hint="begin at an offset that it has, or set startingOffsets to latest",
+            f"startingOffsets {begin} is after the end of {what}, {end}",
+            hint="begin at an existing offset, or set startingOffsets to latest",
         )
     if begin > stop:
         raise InvalidRequestError(
-            f"startingOffsets {begin} is behind endingOffsets {stop} ({what} ends at {end})"
+            f"startingOffsets {begin} is after endingOffsets {stop} ({what} ends at {end})"
         )
     return OffsetRange(begin, stop)

@@ -33,7 +33,7 @@ def register(spark: "SparkSession", **defaults: object) -> None:
     known = {**conf, **{key: str(value) for key, value in defaults.items()}}
     if any(key.lower() == "password" for key in known):
         raise InvalidRequestError(
-            "a literal password in the session's settings would be shown in its event log",
+            "Spark's event log would show a password in the session's settings",
             hint="use passwordFile or passwordEnv",
         )
     made = type("BookKeeperDataSource", (BookKeeperDataSource,), {"defaults": known})

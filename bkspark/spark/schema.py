@@ -93,14 +93,12 @@ def projected(user: StructType, there: StructType) -> StructType:
                 f"there is no column {field.name!r}", hint=f"columns are {', '.join(exact)}"
             )
         if any(found.name == other.name for other in fields):
-            raise InvalidRequestError(
-                f"column {field.name!r} is named twice", hint="once is enough"
-            )
+            raise InvalidRequestError(f"column {field.name!r} is named twice", hint="name it once")
         if found.dataType.simpleString() != field.dataType.simpleString():
             raise InvalidRequestError(
                 f"column {field.name!r} is {found.dataType.simpleString()}, "
                 f"not {field.dataType.simpleString()}",
-                hint="name it with the type that it has, and cast it behind the read",
+                hint="name it with its stored type, and cast it after the read",
             )
         fields.append(StructField(found.name, field.dataType, field.nullable, field.metadata))
     return StructType(fields)
@@ -133,8 +131,8 @@ def require_same_columns(
     ]
     if changes:
         raise InvalidRequestError(
-            f"the columns changed while the query runs: {', '.join(sorted(changes))}",
-            hint="restart the query with a new load(); its checkpoint stays good",
+            f"the columns changed while the query ran: {', '.join(sorted(changes))}",
+            hint="restart the query with a new load(); its checkpoint stays valid",
         )
 
 
@@ -143,8 +141,8 @@ def _arrow_field(field: StructField) -> pa.Field:
         return to_arrow_schema(StructType([field]), **_IN_UTC)[0]
     except (PySparkException, pa.ArrowException, ValueError, RecursionError) as error:
         raise InvalidRequestError(
-            f"column {field.name!r} has no Arrow form: {str(error).splitlines()[0]}",
-            hint="cast it to a type that has",
+            f"column {field.name!r} cannot be stored in Arrow: {str(error).splitlines()[0]}",
+            hint="cast it to a type that Arrow has",
         ) from None
 
 

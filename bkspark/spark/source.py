@@ -74,6 +74,6 @@ def _require_stream_reads() -> None:
     """
     if find_spec("pyspark.sql.streaming.datasource") is None:
         raise InvalidRequestError(
-            f"reading a log as a stream takes Spark 4.2, and this is {pyspark.__version__}",
-            hint="use that, or read ranges with startingOffsets in batches",
+            f"reading a log as a stream needs Spark 4.2, and this is {pyspark.__version__}",
+            hint="use Spark 4.2, or read ranges in batches with startingOffsets",
         )

@@ -266,8 +266,9 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         is_known = version == OFFSET_VERSION and isinstance(cluster_id, str)
         if not is_known or any(type(n) is not int or n < 0 for n in numbers):
             raise InvalidRequestError(
-                f"the checkpoint has an offset that is not known here: {dict(value)}",
-                hint="read it with the bkspark that wrote it, or begin with a new checkpoint",
+                f"the checkpoint has an unknown offset: {dict(value)}",
+                hint="read it with the version of bkspark that wrote it, or begin with a new "
+                "checkpoint",
             )
         require_cluster(cluster_id, self._opened().cluster.cluster_id, self._options.log_name)
         return Position(value["generation"], value["offset"])
@@ -291,7 +292,7 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
                 count = min(count, past.offset - position.offset)
             progress.skipped[position] = count
         if found.loss and found.loss != progress.loss:
-            logger.warning("%s; going on at offset %d", found.loss, found.begin.offset)
+            logger.warning("%s; continuing at offset %d", found.loss, found.begin.offset)
             progress.loss = found.loss
         return found
 

@@ -46,7 +46,7 @@ class BookKeeperStreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
         if overwrite:
             raise InvalidRequestError(
-                "a log only takes appends from a stream", hint='use .outputMode("append")'
+                "streams can only append to a log", hint='use .outputMode("append")'
             )
         self._request = options.write_request(to_stored(schema))
         self._plan: tuple[BatchTarget, StagingLedger] | None = None
@@ -111,7 +111,7 @@ def _property(context: TaskContext | None, name: str) -> str:
     value = None if context is None else context.getLocalProperty(name)
     if not value:
         raise InvalidRequestError(
-            f"Spark does not say {name} to the tasks of this query",
-            hint="write with a trigger that runs micro-batches, not a continuous one",
+            f"Spark does not give {name} to the tasks of this query",
+            hint="use a trigger that runs micro-batches, not a continuous trigger",
         )
     return value

@@ -80,9 +80,10 @@ def _require_writable(options: Options, overwrite: bool) -> None:
     if overwrite and not options.write.truncates:
         raise InvalidRequestError(
             "overwrite replaces the whole log",
-            hint='say so with .option("truncate", "true"), or use .mode("append")',
+            hint='confirm with .option("truncate", "true"), or use .mode("append")',
         )
     if options.write.truncates and not overwrite:
         raise InvalidRequestError(
-            "truncate=true belongs to overwrite", hint='use .mode("overwrite") or leave it out'
+            "truncate=true belongs to overwrite",
+            hint='use .mode("overwrite"), or leave truncate out',
         )

@@ -104,7 +104,7 @@ class Access:
         os.fchmod(descriptor, mode)
         if not _is_shared(os.fstat(descriptor), self.group, mode):
             raise NotPrivateError(
-                f"the mode {mode:o} of group {group_name(self.group)} is not kept",
+                f"the mode {mode:o} of group {group_name(self.group)} could not be set",
                 f"run as a member of group {group_name(self.group)}",
             )
 
@@ -127,7 +127,7 @@ class Access:
         mode = stat.S_IMODE(status.st_mode)
         if mode & stat.S_IWOTH:
             right = self.folder_mode if stat.S_ISDIR(status.st_mode) else self.file_mode
-            raise NotPrivateError(f"{name} is writable by everybody", f"chmod {right:o} {name}")
+            raise NotPrivateError(f"{name} is writable by all users", f"chmod {right:o} {name}")
         if self.group is not None and status.st_gid == self.group:
             return
         if self.group is not None and mode & stat.S_IWGRP:
@@ -138,8 +138,9 @@ class Access:
             )
         if status.st_uid not in (os.geteuid(), 0):
             raise NotPrivateError(
-                f"{name} belongs to user {status.st_uid}, not to {os.geteuid()} who is asking",
-                "run as the user that owns it",
+                f"{name} belongs to user {user_name(status.st_uid)}, and this process runs as "
+                f"user {user_name(os.geteuid())}",
+                f"run as user {user_name(status.st_uid)}",
             )
 
     def require_may_change(self, place: os.stat_result) -> None:
@@ -151,8 +152,8 @@ class Access:
         if self.group is None or place.st_uid == os.geteuid() or is_member(self.group):
             return
         raise NotPrivateError(
-            f"only members of group {group_name(self.group)} change it, and user "
-            f"{user_name(os.geteuid())} is none",
+            f"only members of group {group_name(self.group)} can change it, and user "
+            f"{user_name(os.geteuid())} is not a member",
             f"run as a member of group {group_name(self.group)}",
         )
 
@@ -177,7 +178,7 @@ def settle_place(path: str, group: int | None) -> None:
     if status.st_gid != group or status.st_mode & _GROUP_FOLDER != _GROUP_FOLDER:
         raise NotPrivateError(
             f"{path} is not a folder of group {group_name(group)}",
-            f"let its owner do this: chgrp {group_name(group)} {path}; chmod 2770 {path}",
+            f"let the owner run: chgrp {group_name(group)} {path}; chmod 2770 {path}",
         )
 
 
@@ -200,7 +201,7 @@ def group_id(given: str | int) -> int:
     if not is_member(number) and os.geteuid() != 0:
         raise InvalidRequestError(
             f"user {user_name(os.geteuid())} is not a member of group {group_name(number)}",
-            hint="run as a member of it, or as root",
+            hint="run as a member of the group, or as root",
         )
     return number
 
@@ -216,7 +217,7 @@ def _number_of(given: str | int) -> int:
     if isinstance(given, int) and not isinstance(given, bool) and 0 <= given <= GROUP_MAX:
         return given
     raise InvalidRequestError(
-        f"there is no group {given!r} here", hint="give its name, or its number"
+        f"group {given!r} does not exist on this host", hint="give its name or its number"
     )
 
 
@@ -244,4 +245,4 @@ def who_may(place: str | int) -> str:
         return ""
     if stat.S_IMODE(status.st_mode) & _GROUP_FOLDER == _GROUP_FOLDER:
         return f"run as a member of group {group_name(status.st_gid)}"
-    return f"run as user {user_name(status.st_uid)}, who owns it"
+    return f"run as its owner, user {user_name(status.st_uid)}"

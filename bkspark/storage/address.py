@@ -48,7 +48,7 @@ def canonical(given: str) -> str:
 def _directory(given: str, path: str) -> str:
     if ".." in path.split("/"):
         raise InvalidRequestError(
-            f"{shown_url(given)!r} has '..' in it", hint="write the path that it leads to"
+            f"{shown_url(given)!r} has '..' in it", hint="write the path without '..'"
         )
     if "\0" in path:
         raise InvalidRequestError(f"{shown_url(given)!r} has the character NUL in it")

@@ -52,14 +52,14 @@ _BUSY = (
     *("TooManyRequestsException", "Throttling", "ThrottlingException", "ThrottledException"),
     *("RequestThrottled", "RequestThrottledException", "BandwidthLimitExceeded", "ServerBusy"),
 )
-_SLOW_DOWN = f"the store wants fewer requests; run fewer tasks, or set {VARIABLE} to wait longer"
+_SLOW_DOWN = f"the store asks for fewer requests; run fewer tasks, or set {VARIABLE} to wait longer"
 _CLOCK = (
     "the clock of this host differs too much from the store's",
     "set this host's clock, for example by NTP",
 )
 _TOKEN = (
     "the session token has expired or is not valid",
-    "get new credentials, and give them to every process that runs this (AWS_SESSION_TOKEN)",
+    "get new credentials, and give them to all processes (AWS_SESSION_TOKEN)",
 )
 _KEY = ("the store does not accept the access key", f"check {_CREDENTIALS}, and AWS_ENDPOINT_URL")
 _REASONS = {
@@ -73,7 +73,7 @@ _REASONS = {
     "SignatureDoesNotMatch": _KEY,
 }
 _UNREACHED = (
-    (socket.gaierror, "the name of the host cannot be resolved"),
+    (socket.gaierror, "the host name cannot be resolved"),
     (ConnectionRefusedError, "the port refuses connections"),
 )
 
@@ -247,7 +247,7 @@ def _require_conditional_requests(filesystem: Any) -> None:
     if not all(known):
         raise InvalidRequestError(
             "this botocore is too old to create objects conditionally",
-            hint="pip install 's3fs>=2026.9', and pin neither boto3 nor botocore beside it",
+            hint="pip install 's3fs>=2026.9', and do not pin boto3 or botocore",
         )
 
 
@@ -291,11 +291,11 @@ def _meaning(error: Exception) -> S3Doubt:
     status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     match status, code:
         case 404, "NoSuchKey":
-            return NoSuchObject("there is no such object")
+            return NoSuchObject("the object does not exist")
         case 412, _:
             return ObjectTaken("the object exists")
         case 416, _:
-            return RangeBehindEnd("the object is shorter")
+            return RangeBehindEnd("the object is shorter than the requested range")
         case _, "NoSuchBucket":
             return S3Doubt(
                 "the bucket does not exist (NoSuchBucket)",
@@ -306,9 +306,9 @@ def _meaning(error: Exception) -> S3Doubt:
             return S3Doubt(f"{reason} ({code})", hint=hint)
         case ((401 | 403), _):
             return S3Doubt(
-                f"access was refused ({code}); s3:ListBucket is needed too, "
-                "or S3 does not tell what is absent from what is forbidden",
-                hint=f"check the rights, and whose they are: {_CREDENTIALS}",
+                f"access was refused ({code}); without s3:ListBucket, S3 does not tell a "
+                "missing object from a forbidden one",
+                hint=f"check the permissions of the credentials: {_CREDENTIALS}",
             )
     asks_for_less = status in (429, 503) or code in _BUSY
     return S3Doubt(
@@ -334,11 +334,11 @@ def _no_answer(error: Exception) -> S3Doubt:
         return S3Doubt(f"there are no credentials ({kind})", hint=f"set {_CREDENTIALS}")
     if "Checksum" in kind:
         return S3Doubt(
-            f"what came does not match its checksum ({kind})",
+            f"the received data does not match its checksum ({kind})",
             is_passing=True,
-            hint="if that stays so, the object is damaged; a copy elsewhere takes its place",
+            hint="if this persists, the object is damaged; readers use another copy",
         )
-    endpoint, hint = _endpoint(), "is it up, and is AWS_ENDPOINT_URL right?"
+    endpoint, hint = _endpoint(), "check that the store runs, and AWS_ENDPOINT_URL"
     if isinstance(error, TimeoutError) or "Timeout" in kind:
         return S3Doubt(f"no answer from {endpoint} in time ({kind})", is_passing=True, hint=hint)
     causes = list(_causes(error))

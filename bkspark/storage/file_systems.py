@@ -61,11 +61,11 @@ def why_unsafe(path: str) -> str:
     of_type = "an unknown type" if mount is None else f"type {mount.kind}"
     if mount is not None and mount.hides_files:
         return (
-            f"{path} is on a file system of {of_type}, whose caches may hide new files from "
-            "other hosts"
+            f"{path} is on a file system of {of_type}, which may hide new files from other "
+            "hosts for a while"
         )
     found = litmus.failure(path if os.path.isdir(path) else os.path.dirname(path))
-    return found and f"{path} is on a file system of {of_type} that failed a trial: {found}"
+    return found and f"{path} is on a file system of {of_type} that failed a test: {found}"
 
 
 def mount_of(path: str) -> Mount | None:

@@ -55,7 +55,7 @@ class _Process:
             raise LitmusError(f"it gave no answer within {ANSWER_SECONDS:g} s")
         line = self._process.stdout.readline()
         if not line:
-            raise LitmusError("the process that tries it has ended")
+            raise LitmusError("the testing process has ended")
         value, error = json.loads(line)
         if error:
             raise LitmusError(f"cannot {error}")
@@ -103,33 +103,33 @@ def _race(one: _Process, other: _Process) -> None:
     other.begin("create_all", names, "other")
     winners = dict.fromkeys(one.answer(), "one")
     for name in other.answer():
-        _require(name not in winners, "two processes both created one file")
+        _require(name not in winners, "two processes both created the same file")
         winners[name] = "other"
-    _require(len(winners) == len(names), "of two processes that create one file none did")
+    _require(
+        len(winners) == len(names), "of two processes that created the same file, neither succeeded"
+    )
     for process in (one, other):
         for name, winner in winners.items():
-            _require(process.ask("read", name) == winner, "a file is not its creator's")
+            _require(process.ask("read", name) == winner, "a file does not belong to its creator")
 
 
 def _look_up(writer: _Process, reader: _Process, name: str) -> None:
-    _require(reader.ask("read", name) is None, "there is a file that nobody made")
-    _require(writer.ask("create", name, name), "a new file is taken for one that exists")
+    _require(reader.ask("read", name) is None, "a file exists that no process created")
+    _require(writer.ask("create", name, name), "a new file counts as an existing file")
     _require(
-        reader.ask("read", name) == name, "a file that another process has made is not seen at once"
+        reader.ask("read", name) == name, "a file created by another process is not visible at once"
     )
-    _require(not reader.ask("create", name, "again"), "a file that exists is created again")
+    _require(not reader.ask("create", name, "again"), "an existing file is created again")
     writer.ask("remove", name)
-    _require(
-        reader.ask("read", name) is None, "a file that another process has removed is still seen"
-    )
+    _require(reader.ask("read", name) is None, "a file removed by another process is still visible")
 
 
 def _rename(writer: _Process, reader: _Process) -> None:
-    _require(writer.ask("create", "old", "text"), "a new file is taken for one that exists")
-    _require(reader.ask("read", "new") is None, "there is a file that nobody made")
+    _require(writer.ask("create", "old", "text"), "a new file counts as an existing file")
+    _require(reader.ask("read", "new") is None, "a file exists that no process created")
     writer.ask("rename", "old", "new")
     seen = (reader.ask("read", "old"), reader.ask("read", "new"))
-    _require(seen == (None, "text"), "a file that another process has renamed is not seen at once")
+    _require(seen == (None, "text"), "a file renamed by another process is not visible at once")
     writer.ask("remove", "new")
 
 
@@ -141,9 +141,12 @@ def _append(writer: _Process, reader: _Process, name: str) -> None:
         written = writer.ask("append", name, piece)
         _require(
             reader.ask("read", name) == text,
-            "what another process has appended and synced is not seen at once",
+            "data appended and synced by another process is not visible at once",
         )
-        _require(reader.ask("look", name) == written, "a name does not show the file it was given")
+        _require(
+            reader.ask("look", name) == written,
+            "a name does not show the file that was renamed to it",
+        )
 
 
 def _require(is_right: bool, otherwise: str) -> None:

@@ -112,7 +112,7 @@ class Objects:
         except S3Doubt as second:
             raise doubt or second from None
         if found is None:
-            raise doubt or S3Doubt("the name was taken and is free again")
+            raise doubt or S3Doubt("the name was taken, and is free again")
         return Created(token, found.etag) if found.token == token else None
 
     def look(self, name: str) -> Found | None:
@@ -234,7 +234,7 @@ def _is_sign(data: bytes) -> bool:
 
 def _plain(data: bytes) -> bytes:
     if _is_sign(data):
-        raise InvalidRequestError(f"{data!r} stands for something else and cannot be stored")
+        raise InvalidRequestError(f"{data!r} is a reserved value and cannot be stored")
     return data
 
 
@@ -242,5 +242,5 @@ def _size_behind(answer: dict[str, Any]) -> int:
     """The whole object's length, from the answer to a range request."""
     size = str(answer.get("ContentRange", "")).rpartition("/")[2]
     if not size.isdecimal():
-        raise S3Doubt("the store does not answer requests for a range of bytes")
+        raise S3Doubt("the store does not support requests for a range of bytes")
     return int(size)

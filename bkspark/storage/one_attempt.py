@@ -22,7 +22,7 @@ class OneAttemptSession(AIOHTTPSession):  # type: ignore[misc]
         session = await super()._get_session(proxy_url)
         if not hasattr(session, _SWITCH):
             raise InvalidRequestError(
-                "this aiohttp does not let a request be sent only once",
+                "this aiohttp cannot send a request only once",
                 hint="pip install 'aiohttp>=3.14,<4'",
             )
         setattr(session, _SWITCH, False)

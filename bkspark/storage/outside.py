@@ -47,7 +47,7 @@ def kind_of(group: str, scheme: str, wanted: type[T]) -> T | None:
         ) from error
     if not isinstance(kind, wanted):
         raise InvalidRequestError(
-            f"{entry.value}, which adds {scheme}://, is no {wanted.__name__}",
+            f"{entry.value}, which adds {scheme}://, is not a {wanted.__name__}",
             hint=f"use a release of {_named([entry])} that is made for this release of bkspark",
         )
     return kind

@@ -52,7 +52,7 @@ def parse(url: str) -> S3Place:
     if found is None or len(found[2]) > _PREFIX_LENGTH_MAX:
         raise InvalidRequestError(
             f"{shown_url(url)!r} does not name a place in an S3 bucket",
-            hint="write s3://bucket/prefix; the endpoint is taken from AWS_ENDPOINT_URL, "
+            hint="write s3://bucket/prefix; the endpoint comes from AWS_ENDPOINT_URL, "
             "credentials from the AWS environment",
         )
     return S3Place(found[1], found[2].strip("/"))

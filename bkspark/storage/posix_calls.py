@@ -276,7 +276,7 @@ def write_all(descriptor: int, data: Buffer) -> None:
     while view:
         written = os.write(descriptor, view[:SLICE_BYTES])
         if not written:
-            raise OSError(errno.ENOSPC, "nothing more is written: is it full?")
+            raise OSError(errno.ENOSPC, "no more bytes are written: the disk may be full")
         view = view[written:]
         if view:  # a small write says nothing of the disk
             progress.made()
@@ -313,7 +313,9 @@ def read_bounded(folder: int, name: str, bytes_max: int, access: Access = PRIVAT
     with closing(descriptor):
         access.require_trusted(status, name)
         if status.st_size > bytes_max:
-            raise OSError(errno.EFBIG, f"{name} has {status.st_size:,} bytes: it is none of ours")
+            raise OSError(
+                errno.EFBIG, f"{name} has {status.st_size:,} bytes: bkspark did not write it"
+            )
         return read_open(descriptor, status)
 
 
@@ -357,7 +359,7 @@ def _read_all(descriptor: int, begin: int, wanted: int) -> bytes:
     while missing:
         chunk = os.pread(descriptor, min(missing, READ_BYTES), begin + wanted - missing)
         if not chunk:
-            raise OSError(errno.EIO, "the file shrank while it was read")
+            raise OSError(errno.EIO, "the file became shorter during the read")
         chunks.append(chunk)
         missing -= len(chunk)
         if missing:

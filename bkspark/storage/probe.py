@@ -33,6 +33,6 @@ def require_conditional_creates(objects: Objects) -> None:
     is_kept = found is not None and found.data == b"first" and found.is_by(first)
     if not is_absent or first is None or second is not None or third is not None or not is_kept:
         raise InvalidRequestError(
-            f"the store at {objects.place.url} overwrites objects instead of creating them once",
-            hint="it must support If-None-Match on PutObject and on CompleteMultipartUpload",
+            f"the store at {objects.place.url} overwrites objects, and must create them only once",
+            hint="the store must support If-None-Match on PutObject and on CompleteMultipartUpload",
         )

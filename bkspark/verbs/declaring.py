@@ -140,7 +140,7 @@ class Run:
 _SHARED = {
     "dry_run": Parameter("dry_run", bool, False, Option("Print the plan; change nothing.")),
     "no_lease": Parameter(
-        "no_lease", bool, False, Option("Run even beside another run of this command.")
+        "no_lease", bool, False, Option("Run even if another run of this command is active.")
     ),
     "password": Parameter("password", str, ""),
     "password_file": Parameter(
@@ -238,7 +238,9 @@ def _runner_of(spark: "SparkSession | None", verb: str) -> Runner | None:
     from bkspark.spark.actions import SparkRunner
     from bkspark.spark.connect import require_own_driver
 
-    instead = f"use `bkspark {verb}` where the bookies are mounted, or spark-submit jobs/{verb}.py"
+    instead = (
+        f"use `bkspark {verb}` on a host with the bookies mounted, or spark-submit jobs/{verb}.py"
+    )
     require_own_driver(spark, f"an {verb}" if verb[0] in "aeiou" else f"a {verb}", instead)
     return SparkRunner(spark.sparkContext)
 

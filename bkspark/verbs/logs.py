@@ -101,8 +101,8 @@ def retain(
     max_seconds: Annotated[
         float | None,
         Option(
-            "From now on keep ledgers this many seconds after their closing; on a shell also 7d. "
-            "The clocks of the closing and the truncating process count: allow for their "
+            "From now on keep ledgers this many seconds after their closing; on a shell also "
+            "7d. The clocks of the closing and the truncating process count: allow for their "
             "difference.",
             "TIME",
             parse=seconds_of,
@@ -110,7 +110,7 @@ def retain(
     ] = None,
     forever: Annotated[bool, Option("From now on keep all entries.")] = False,
     ignore_cursors: Annotated[
-        bool, Option("Also delete entries a cursor has yet to read.")
+        bool, Option("Also delete entries that a cursor has not read yet.")
     ] = False,
 ) -> Report:
     """Delete old ledgers of a log by the log's settings.

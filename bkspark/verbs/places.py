@@ -61,7 +61,7 @@ def rebalance(
 
 def _in_the_way(plan: Facts) -> Iterator[str]:
     for left in plan["blocked"]:
-        yield f"in the way: {left['subject']}: {left['reason']} ({left['hint']})"
+        yield f"obstacle: {left['subject']}: {left['reason']} ({left['hint']})"
 
 
 @verb(
@@ -76,7 +76,7 @@ def decommission(
     *,
     bookies: Annotated[Collection[str], Option("Empty and remove these bookies.", "ID...", "")],
     force: Annotated[
-        bool, Option("Remove a bookie even if ledgers name it, if others have all copies.")
+        bool, Option("Remove a bookie even if ledgers name it, if other bookies have all copies.")
     ] = False,
     max_bytes_per_second: Rate = None,
     password: Password,
@@ -102,11 +102,11 @@ def decommission(
     plan = work(force=False, dry_run=True).plan
     names, places = ", ".join(plan["bookies"]), plural(plan["places"], "place")
     if names:
-        run.ask(f"Give {places} of {names} to others, and remove them for ever?")
+        run.ask(f"Move {places} of {names} to other bookies, and remove them for ever?")
     report = work(force=False)
     if not (report.left and force):
         return report
-    run.ask(f"Remove {names} all the same, though this is left: {_named(report.left)}?")
+    run.ask(f"Remove {names} although this is left: {_named(report.left)}?")
     return work(force=True)
 
 

@@ -47,8 +47,8 @@ def collect(
     abandoned_after: Annotated[
         float,
         time_option(
-            "Count an unfinished write as abandoned after this many seconds; on a shell also 7d. "
-            "A longer write fails at commit."
+            "Count an unfinished write as abandoned after this many seconds; on a shell also "
+            "7d. A longer write fails at commit."
         ),
     ] = collecting.ABANDONED_AFTER_SECONDS,
 ) -> Report:
@@ -153,7 +153,9 @@ def recover(
     *,
     ledgers: Annotated[
         Collection[int],
-        Option("Recover these ledgers, even with a writer.", "[ID]...", "", check=shared.ids),
+        Option(
+            "Recover these ledgers, even if a writer is active.", "[ID]...", "", check=shared.ids
+        ),
     ] = (),
     open_grace: OpenGrace = OPEN_GRACE_SECONDS,
     password: Password,

@@ -119,11 +119,11 @@ class TestMetadata:
         url = server.url()
         format_store(url)
         format_store(url).put(KEY, b"x", None)
-        with pytest.raises(InvalidRequestError, match="is one already"):
+        with pytest.raises(InvalidRequestError, match="exists already"):
             format_store(url + "/")
         other = server.url()
         uri.storage(other).format(a_cookie())
-        with pytest.raises(InvalidRequestError, match="something else"):
+        with pytest.raises(InvalidRequestError, match="other files"):
             format_store(other)
 
 

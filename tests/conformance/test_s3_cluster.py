@@ -139,7 +139,7 @@ def test_a_bookie_of_a_bucket_is_moved_and_begun_anew(
     new = f"{server.url()}/moved"
     for name in back_door.keys(old.url):
         back_door.put(new, name, back_door.get(old.url, name))
-    with pytest.raises(InvalidRequestError, match="another storage"):
+    with pytest.raises(InvalidRequestError, match="in other storage"):
         bookies.move(uri, "bookie-1", new)
     back_door.remove(old.url, COOKIE)
     assert bookies.move(uri, "bookie-1", new).done

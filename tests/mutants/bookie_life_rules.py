@@ -51,9 +51,9 @@ MUTANTS = (
         "a writer fails where a full disk cannot be noted",
         "note_fullness",
         Replace(
-            "logger.warning('bookie %s: that could not be noted: %s', bookie_id, error.args[0])",
+            "logger.warning('bookie %s: that could not be stored: %s', bookie_id, error.args[0])",
             "raise\n"
-            "logger.warning('bookie %s: that could not be noted: %s', bookie_id, "
+            "logger.warning('bookie %s: that could not be stored: %s', bookie_id, "
             "error.args[0])",
         ),
         (f"{CLOSED}::test_nobody_fails_where_it_cannot_be_noted",),

@@ -180,7 +180,7 @@ MUTANTS = (
         (f"{KILLED}::test_a_roll_does_not_list_a_ledger_that_was_collected",),
     ),
     Mutant(
-        "a record goes whose id could not be noted",
+        "a record goes whose id could not be stored",
         "Collector._take",
         Replace("sorted(noted)", "done"),
         (DAMAGED_NOTE,),

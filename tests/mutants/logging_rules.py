@@ -110,10 +110,10 @@ MUTANTS = (
         "a sink rolls in silence",
         "TailWriter.close_ledger",
         Replace(
-            "logger.info('log %s: closed ledger %d, the next batch rolls on: %s', name, "
-            "ledger_id, reason)",
-            "logger.debug('log %s: closed ledger %d, the next batch rolls on: %s', name, "
-            "ledger_id, reason)",
+            "logger.info('log %s: closed ledger %d, and the next micro-batch begins another "
+            "ledger: %s', name, ledger_id, reason)",
+            "logger.debug('log %s: closed ledger %d, and the next micro-batch begins another "
+            "ledger: %s', name, ledger_id, reason)",
         ),
         (SINK,),
     ),

@@ -114,8 +114,8 @@ MUTANTS = (
         "a ledger that is not made does not say why",
         "refusals.naming",
         Replace(
-            "f'{error.args[0]}: {names} could not be written to just now ({reasons})'",
-            "f'{error.args[0]}: {names} could not be written to just now'",
+            "f'{error.args[0]}: writes to {names} failed just now ({reasons})'",
+            "f'{error.args[0]}: writes to {names} failed just now'",
         ),
         (f"{REASONS}::test_of_a_new_ledger[OperationAborted]",),
     ),

@@ -70,7 +70,10 @@ MUTANTS = (
     Mutant(
         "a lost race is a change that was made",
         "Repair._swap",
-        Replace("one.task.with_copies(target, 'its record changed meanwhile')", "None"),
+        Replace(
+            "one.task.with_copies(target, 'another client changed the record of the ledger')",
+            "None",
+        ),
         (f"{BETWEEN}::test_a_record_that_changed_meanwhile_is_looked_at_anew",),
     ),
     Mutant(

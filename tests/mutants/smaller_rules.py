@@ -163,8 +163,8 @@ MUTANTS = (
         "a lost race ends a widening",
         "Widening._name_all",
         Replace(
-            "learnt.why = 'its record changed meanwhile'\nreturn None",
-            "return Widened(False, 'its record changed meanwhile')",
+            "learnt.why = 'another client changed the record of the ledger'\nreturn None",
+            "return Widened(False, 'another client changed the record of the ledger')",
         ),
         (f"{MEANWHILE}::test_a_record_that_changed_is_read_again",),
     ),

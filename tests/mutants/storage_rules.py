@@ -51,7 +51,7 @@ MUTANTS = (
             "    chunk = os.pread(descriptor, min(missing, READ_BYTES), begin + wanted - "
             "missing)\n"
             "    if not chunk:\n"
-            "        raise OSError(errno.EIO, 'the file shrank while it was read')\n"
+            "        raise OSError(errno.EIO, 'the file became shorter during the read')\n"
             "    chunks.append(chunk)\n"
             "    missing -= len(chunk)\n"
             "    if missing:\n"

@@ -315,7 +315,7 @@ def test_a_stuck_recovery_is_told_anew_when_bookies_were_declared_lost_since() -
     reason, hint = say.since_lost(7, 3, lost, silent, [member("b")])
     assert reason == (
         "ledger 7 cannot be closed yet: entry 3 is in doubt, no sure answer from b "
-        "(declared lost since: a)"
+        "(declared lost since then: a)"
     )
     assert "`bkspark bookie lost b`" in hint
     reason, hint = say.since_lost(7, 3, lost, [], [])

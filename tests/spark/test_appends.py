@@ -42,7 +42,7 @@ def test_overwrite_without_truncate_is_refused_and_changes_nothing(spark, place)
     text = refusal(InvalidRequestError, lambda: place.write(_rows(spark, 0, 1), mode="overwrite"))
     assert text == (
         "overwrite replaces the whole log; "
-        'say so with .option("truncate", "true"), or use .mode("append")'
+        'confirm with .option("truncate", "true"), or use .mode("append")'
     )
     assert place.ids() == [0, 1, 2, 3, 4]
 

@@ -36,4 +36,4 @@ def test_spark_4_1_writes_and_reads_and_does_not_follow(tmp_path: Path):
     assert found["version"].startswith("4.1.")
     assert found["batch"] == [0, 1, 2, 3, 4]
     assert found["stream"]
-    assert "reading a log as a stream takes Spark 4.2, and this is 4.1." in found["followed"]
+    assert "reading a log as a stream needs Spark 4.2, and this is 4.1." in found["followed"]

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.thorough
 BATCH = [0, 1]
 STREAM = [0, 1, 2]
 NO_TABLES = "InvalidRequestError: tables are not supported"
-RANGE = "startingOffsets and endingOffsets say what is read, and view=history"
+RANGE = "startingOffsets and endingOffsets limit the read; view=history"
 
 EXPECTED: dict[str, list[int] | str] = {
     "save": BATCH,
@@ -52,14 +52,14 @@ EXPECTED: dict[str, list[int] | str] = {
     "foreachBatch": STREAM,
     "follow-path-option": STREAM,
     "follow-schema": STREAM,
-    "read-subscribe": "unknown option 'subscribe': name the log by load(NAME)",
+    "read-subscribe": "unknown option 'subscribe': give the log's name to load(NAME)",
     "read-versionAsOf": f"unknown option 'versionasof': {RANGE}",
     "read-timestampAsOf": f"unknown option 'timestampasof': {RANGE}",
     "follow-maxOffsetsPerTrigger": (
         "unknown option 'maxoffsetspertrigger': maxEntriesPerTrigger limits a micro-batch"
     ),
-    "read-minPartitions": "unknown option 'minpartitions': maxBytesPerPartition says how much",
-    "write-kafka": "unknown option 'kafka.bootstrap.servers': there is no broker",
+    "read-minPartitions": "unknown option 'minpartitions': maxBytesPerPartition limits",
+    "write-kafka": "unknown option 'kafka.bootstrap.servers': there are no brokers",
     "follow-startingTimestamp": f"unknown option 'startingtimestamp': {RANGE}",
 }
 

@@ -69,12 +69,12 @@ BAD_RANGES = {
     "backwards": (
         {"startingOffsets": 5, "endingOffsets": 4},
         InvalidRequestError,
-        "startingOffsets 5 is behind endingOffsets 4",
+        "startingOffsets 5 is after endingOffsets 4",
     ),
     "starts behind the end": (
         {"startingOffsets": 11},
         InvalidRequestError,
-        "startingOffsets 11 is behind the end of log 'events', 10; begin at an offset that it has",
+        "startingOffsets 11 is after the end of log 'events', 10; begin at an existing offset",
     ),
     "ends behind the end": (
         {"endingOffsets": 11},
@@ -148,8 +148,8 @@ def test_a_ledger_is_not_written_as_a_dataframe(spark, ten: Place):
         ({"name": "nope"}, "there is no log 'nope'; `bkspark logs` lists them"),
         (
             {"name": None, "ledgerId": 4711},
-            "there is no ledger 4711; `bkspark ledgers` lists them; what was compacted is read "
-            "from its log",
+            "there is no ledger 4711; `bkspark ledgers` lists them; read entries of a "
+            "compacted ledger from its log",
         ),
     ],
 )
@@ -223,7 +223,7 @@ READ_PROBLEMS = {
     "another typo": ({"failOnDataLos": 1}, "did you mean 'failOnDataLoss'?"),
     "a flag": ({"includeMetadata": "yes"}, "includeMetadata must be true or false, not 'yes'"),
     "a view": ({"view": "fragment"}, "view must be one of ledgers, fragments, bookies"),
-    "log and ledger": ({"ledgerId": 1}, "give either a log's name or ledgerId, not both"),
+    "log and ledger": ({"ledgerId": 1}, "give a log's name or ledgerId, not both"),
     "limits of a stream": (
         {"maxEntriesPerTrigger": 5, "maxBytesPerTrigger": 5},
         "maxEntriesPerTrigger and maxBytesPerTrigger belong to a stream read: "
@@ -257,7 +257,7 @@ WRITE_PROBLEMS = {
     "not a number": ({"writeQuorumSize": "two"}, "writeQuorumSize must be a number from 1 to"),
     "digest": ({"digestType": "MD5"}, "digestType must be one of CRC32C, MAC, not 'MD5'"),
     "compression": ({"compression": "gzip"}, "compression must be one of none, lz4, zstd"),
-    "half a transaction": ({"txnVersion": 1}, "txnAppId and txnVersion belong together"),
+    "half a transaction": ({"txnVersion": 1}, "give txnAppId and txnVersion together"),
     "transaction version": (
         {"txnAppId": "a", "txnVersion": -1},
         "txnVersion must be a whole number from 0 to 9223372036854775807, not '-1'",
@@ -289,7 +289,7 @@ def test_all_problems_are_told_at_once(spark, ten: Place):
     [
         ({"ensembleSize": 5}, "log 'events' was created with quorum sizes 3/3/2, not 5/3/2"),
         ({"digestType": "MAC"}, "log 'events' was created with digestType CRC32C, not MAC"),
-        ({"unbounded": "true"}, "log 'events' is a row of ledgers, not one"),
+        ({"unbounded": "true"}, "log 'events' is chained (a row of ledgers), not unbounded"),
     ],
 )
 def test_a_log_keeps_the_settings_it_was_created_with(spark, ten: Place, options, message):

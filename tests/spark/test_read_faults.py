@@ -89,7 +89,7 @@ def test_a_replica_stepped_over_is_said_once_per_process(spark, written: Place, 
     for entry in logs:
         assert entry.level == "WARNING"
         assert re.match(
-            r"stepped over entry log [0-9a-f]{32}-[01] on bookie bookie-[123]: ", entry.msg
+            r"skipped a copy: entry log [0-9a-f]{32}-[01] on bookie bookie-[123]: ", entry.msg
         )
 
 

@@ -39,7 +39,7 @@ def test_it_is_open_again_unless_it_is_sealed_and_both_say_so(spark, place, log,
 def test_a_seal_is_of_one_ledger_and_yes_or_no(spark, place, log, capsys):
     [ledger_id] = log.record.tail
     assert job("recover")(["--metadata", place.uri, "--all", "--seal"]) == 2
-    assert "--seal are about one ledger" in capsys.readouterr().err
+    assert "--seal apply to one ledger" in capsys.readouterr().err
     with pytest.raises(InvalidRequestError, match="seal"):
         bkspark.recover_ledger(spark, place.uri, ledger_id, seal="no")
     assert state_of(place, ledger_id) is LedgerState.OPEN

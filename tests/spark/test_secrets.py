@@ -105,7 +105,10 @@ def test_a_submitted_script_writes_and_reads_with_a_password(submitted, way):
     ("given", "message"),
     [
         ("wrong", "UnauthorizedError: the ledger password is wrong"),
-        ("no", "UnauthorizedError: this ledger is protected by a password and none was given"),
+        (
+            "no",
+            "UnauthorizedError: this ledger is protected by a password, and no password was given",
+        ),
     ],
 )
 def test_without_the_right_password_there_is_no_access(submitted, action, given, message):

@@ -193,7 +193,7 @@ def test_only_appends_are_taken(stream: Stream) -> None:
     stream.feed(lines(1))
     counts = stream.rows().groupBy("id").count()
     text = refusal(InvalidRequestError, lambda: stream.run(counts, mode="complete"))
-    assert "a log only takes appends from a stream" in text
+    assert "streams can only append to a log" in text
     with pytest.raises(PySparkException, match=r"(?i)update"):
         stream.run(counts, mode="update")
 
@@ -245,7 +245,7 @@ def test_a_log_that_was_deleted_takes_a_new_checkpoint_to_begin_again(stream: St
     with Cluster(stream.place.uri) as cluster:
         delete_log(cluster, LOG)
     stream.feed(lines(2))
-    assert "start it with a new checkpoint" in refusal(NoSuchLedgerError, stream.run)
+    assert "start the query with a new checkpoint" in refusal(NoSuchLedgerError, stream.run)
     assert not stream.place.has_log()
     stream.run(checkpointLocation=str(stream.folder / "new checkpoint"))
     assert stream.ids() == [0, 1, 2]

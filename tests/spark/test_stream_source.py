@@ -141,7 +141,7 @@ def test_truncation_and_overwriting_end_the_query_or_are_reported(spark, place, 
     assert "truncated below offset 33" in report["dataLoss"]
 
     place.write(spark.range(100, 104), mode="overwrite", truncate=True)
-    with pytest.raises(StreamingQueryException, match="there is only generation 2"):
+    with pytest.raises(StreamingQueryException, match="the log has only generation 2"):
         follower.run()
     assert follower.run(failOnDataLoss=False) == [100, 101, 102, 103]
     assert follower.run() == []

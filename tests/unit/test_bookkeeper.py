@@ -311,7 +311,7 @@ def test_a_limit_for_rolling_is_above_0(log: LogHandle) -> None:
 def test_only_what_a_writer_says_is_undecided_can_be_resolved(log: LogHandle) -> None:
     for strange in (None, 3, range(2)):
         text = refusal(lambda strange=strange: log.resolve_outcome(strange))
-        assert text.startswith("what is undecided must be what writer.undecided says, not ")
+        assert text.startswith("resolve_outcome takes the value of writer.undecided, not ")
 
 
 def test_what_is_below_0_is_refused(log: LogHandle) -> None:
@@ -335,7 +335,7 @@ def test_a_refusal_says_what_to_do_next(keeper: BookKeeper, log: LogHandle) -> N
         pass
     with pytest.raises(LedgerClosedError) as closed:
         handle.append(b"x")
-    assert "write to a new one" in closed.value.hint
+    assert "write to a new ledger" in closed.value.hint
     with pytest.raises(NotEnoughBookiesError) as few:
         keeper.create_ledger(ensemble_size=7, strict=True)
     assert str(few.value).startswith("7 bookies are needed but only 6 can be used; add bookies (`b")
@@ -365,7 +365,7 @@ def test_a_deleted_cursor_says_so(keeper: BookKeeper, log: LogHandle) -> None:
     assert "open it again" not in str(caught.value)
     assert log.cursors == []
     log.cursor("mail").advance(3)
-    with pytest.raises(MetadataVersionError, match="moved by somebody else"):
+    with pytest.raises(MetadataVersionError, match="another client moved"):
         cursor.advance(4)
 
 

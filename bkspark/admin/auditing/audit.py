@@ -220,9 +220,9 @@ class Audit:
         if f"{layout.BOOKIES_PREFIX}/{member.bookie_id}" in self._cluster.unreadable:
             return Absent(f"the record of {who} cannot be read", is_gone=False)
         if member.bookie_id not in self._registered:
-            return Absent(f"{who} is not registered any more", is_gone=True)
+            return Absent(f"{who} is not registered", is_gone=True)
         if member not in self._addresses:
-            problem = f"{who} was initialised anew since and has lost its data"
+            problem = f"{who} was initialised again and has lost its data"
             return Absent(problem, is_gone=True)
         if member in self._lost:
             return Absent(f"{who} was declared lost", is_gone=True)
@@ -257,7 +257,10 @@ class Audit:
                 )
         if not away and ledger.state is LedgerState.OPEN:
             return None
-        reason = "; ".join(away.values()) or "its recovery goes on, or died before it could say"
+        reason = (
+            "; ".join(away.values())
+            or "its recovery is running, or was killed before it stored a reason"
+        )
         hint = f"`bkspark ledger recover {ledger.ledger_id}`"
         return Waiting(ledger.ledger_id, ledger.state.value, reason, tuple(sorted(away)), hint)
 
@@ -270,7 +273,9 @@ class Audit:
             elif answer is not None and answer.unknown:
                 yield member.bookie_id, answer.unknown
             elif answer is not None and answer.is_unmarked:
-                lacks = "lacks what it took for its writer: it has lost data of the ledger"
+                lacks = (
+                    "lacks a file that its writer had stored there: it has lost data of the ledger"
+                )
                 yield member.bookie_id, f"bookie {member.bookie_id} {lacks}"
 
     def _is_strange(self, ledger: LedgerMetadata, seen: _Seen) -> bool:

@@ -181,7 +181,7 @@ def _gap(
         reason = answer.unknown
     elif answer is not None:
         what = layout.journal_folder(ledger.ledger_id)
-        reason = answer.problem or "its journals do not show the records"
+        reason = answer.problem or "its journals do not have the records"
     return Gap(
         ledger.ledger_id,
         fragment.first_entry_id,

@@ -45,8 +45,8 @@ def missing_file(
     size = root.size(name)
     if size == log.length_bytes:
         is_marked = mark is not None and name in mark.entry_logs
-        return _missing(ledger, placed, "a scrub found it damaged") if is_marked else None
-    reason = "it has no such file"
+        return _missing(ledger, placed, "a scrub found damage in it") if is_marked else None
+    reason = "the bookie does not have the file"
     if size is not None:
         reason = f"the file has {size} bytes in place of {log.length_bytes}"
     return _missing(ledger, placed, reason)

@@ -42,7 +42,7 @@ CHANGING = "NUM_LEDGERS_THAT_KEPT_CHANGING"
 class OrphanKind:
     """Why a bookie has files no ledger accounts for."""
 
-    NO_RECORD = "no metadata record: it is being made now, or its creation was killed"
+    NO_RECORD = "no metadata record: the ledger is being created, or its creation was killed"
     DELETED = "the ledger is deleted"
     DROPPED = "the ledger was dropped from its log"
     NO_MEMBER = "no fragment of the ledger names the bookie"
@@ -81,9 +81,12 @@ class Short:
     @property
     def reason(self) -> str:
         """One line, including the remedy."""
-        said = f"it was made while too few bookies could be used: {self.copies} copies of each "
+        said = (
+            "the ledger was created while too few bookies could be used: it has "
+            f"{self.copies} copies of each "
+        )
         said += f"entry, and {self.wanted} are wanted; `bkspark repair` makes the others"
-        return said if self.is_closed else f"{said} when it is closed"
+        return said if self.is_closed else f"{said} once the ledger is closed"
 
 
 @dataclass(slots=True)
@@ -169,7 +172,7 @@ class Findings:
         for ledger_id, bookie_id, problem in self.problems:
             yield Left(f"ledger {ledger_id}", on_bookie(bookie_id, problem))
         for ledger_id in self.changing:
-            yield Left(f"ledger {ledger_id}", "it changed each time that it was looked at")
+            yield Left(f"ledger {ledger_id}", "it changed each time the audit looked")
         for gone in sorted(self.recordless, key=lambda one: one.log):
             for reason, hint in gone.reasons:
                 yield Left(f"log {gone.log}", reason, hint)

@@ -29,9 +29,9 @@ STAYS_SECONDS = STORE_SECONDS + 5.0
 PAUSE_SECONDS = 1.0
 
 REASON = (
-    f"the bookie has not got them in {STAYS_SECONDS:g} s: it was away while they were written, or "
-    "hangs; the log's writer goes on in another ledger once enough bookies can be used, and "
-    "`bkspark repair` makes the copies when this one is closed"
+    f"the bookie did not store these entries within {STAYS_SECONDS:g} s: it was away while "
+    "they were written, or it hangs; the log's writer begins another ledger once enough "
+    "bookies can be used, and `bkspark repair` makes the copies once this ledger is closed"
 )
 
 

@@ -22,6 +22,6 @@ def misplaced(ledger: LedgerMetadata, domains: Mapping[Member, str]) -> str:
             if used < possible:
                 return (
                     f"fragment {fragment.first_entry_id} lies on {used} failure domains, and "
-                    f"could on {possible}"
+                    f"{possible} are possible"
                 )
     return ""

@@ -61,7 +61,7 @@ def audit(
     for left in report.left:
         logger.info("audit: %s: %s", left.subject, left.reason)
     if report.left:
-        logger.warning("audit: %s things are not well; the report names them", len(report.left))
+        logger.warning("audit: %s findings; the report names them", len(report.left))
     if plan.is_of_all:
         report = noted(cluster, report, began_ms)
     return report

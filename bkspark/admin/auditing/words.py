@@ -17,10 +17,10 @@ _WORDS = {
     findings.RECORDLESS: "listed ledger(s) without a metadata record",
     findings.UNREADABLE: "metadata record(s) that cannot be read",
     findings.SILENT: "bookie(s) that did not answer",
-    findings.UNSOUND: "folder(s) of journals with damage or something strange",
-    findings.CHANGING: "ledger(s) that changed each time that the audit looked",
-    findings.NOT_ADHERING: "ledger(s) on fewer failure domains than there could be",
-    findings.ORPHANED: "folder(s) on bookies of no ledger",
+    findings.UNSOUND: "folder(s) of journals with damage or strange files",
+    findings.CHANGING: "ledger(s) that changed each time the audit looked",
+    findings.NOT_ADHERING: "ledger(s) on fewer failure domains than possible",
+    findings.ORPHANED: "folder(s) of ledgers that do not name the bookie",
     findings.STRAYS: "entry log(s) that no record names",
 }
 """Worst first."""

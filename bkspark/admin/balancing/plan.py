@@ -84,6 +84,6 @@ def moved_rows(moves: Sequence[Move]) -> list[Facts]:
 
 
 def _step(move: Move) -> Step:
-    reason = f"bookie {move.place.member.bookie_id} has more than others"
+    reason = f"bookie {move.place.member.bookie_id} has more than the others"
     need = Need(move.place, Standing.ANSWERS, 0, reason)
     return Step(need, Way.REPLACE, is_move=True, to=move.to.bookie_id)

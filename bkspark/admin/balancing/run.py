@@ -104,8 +104,8 @@ def plan_of(
     statuses = cluster.probe()
     lost = cluster.lost_members()
     alone = {s.record.bookie_id: s.problem for s in statuses if s.problem}
-    alone |= {member.bookie_id: "it was declared lost" for member in lost}
-    alone |= dict.fromkeys(unreadable, "its metadata record cannot be read")
+    alone |= {member.bookie_id: "the bookie was declared lost" for member in lost}
+    alone |= dict.fromkeys(unreadable, "the metadata record of the bookie cannot be read")
     known = [status for status in statuses if status.record.bookie_id not in alone]
     closed = [x for x in records.ledgers if _is_settled(x, records)]
     weights = weigh(closed, [cluster.address(status.record) for status in known], run)

@@ -69,7 +69,8 @@ def _marks(before: Marks, high: float | None, low: float | None) -> Marks:
     except ValueError:
         raise InvalidRequestError(
             f"a disk cannot have the marks {upper / 1000:g} and {lower / 1000:g}",
-            hint="give fractions with 0 < low <= high <= 1; the one not given stays as it is",
+            hint="give fractions with 0 < low <= high <= 1; if you give only one, the other "
+            "stays as it is",
         ) from None
 
 
@@ -86,7 +87,7 @@ def _closed(record: BookieRecord, *, off: bool) -> BookieRecord:
 def _told(bookie_id: str, *, off: bool) -> str:
     if off:
         return f"place new ledgers on {bookie_id} again"
-    return f"place no new ledgers on {bookie_id}; what it has is read as before"
+    return f"place no new ledgers on {bookie_id}; its data stays readable"
 
 
 def _update(

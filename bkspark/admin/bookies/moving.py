@@ -81,22 +81,24 @@ def _require_one_place(old: BookieAddress, new: BookieAddress) -> None:
     except BookieUnavailableError as error:
         raise InvalidRequestError(
             f"{shown_url(new.url)} is not {told_of(new.bookie_id, error.args[0])}",
-            hint="bring its storage there first, whole; nothing is copied by this",
+            hint="move all of its storage there first; this command copies nothing",
         ) from error
     try:
         if _is_gone(old) or places.are_one(old, new):
             return
     except BookieUnavailableError as error:
         raise InvalidRequestError(
-            f"whether bookie {old.bookie_id} still is at {shown_url(old.url)} cannot be told: "
-            f"{error.args[0]}",
-            hint="unmount or remove it there, so that the place is surely not the bookie any more",
+            f"it is not known whether bookie {old.bookie_id} is still at "
+            f"{shown_url(old.url)}: {error.args[0]}",
+            hint="unmount or remove the old storage, so that the bookie surely is not there "
+            "any more",
         ) from error
     raise InvalidRequestError(
-        f"bookie {old.bookie_id} is at {shown_url(old.url)} as well, and that is another storage: "
-        "of two copies each lacks what only the other one takes",
-        hint="if both are whole and nobody writes to them, remove the COOKIE of the old one; if it "
-        "was copied while somebody wrote, keep the old one",
+        f"bookie {old.bookie_id} is at {shown_url(old.url)} as well, in other storage: of two "
+        "copies, each lacks what is written to the other only",
+        hint="if both copies are complete and nothing writes to them, remove the COOKIE of "
+        "the old copy; if the bookie was written to while it was copied, keep the old "
+        "copy",
     )
 
 
@@ -124,7 +126,7 @@ def _store(cluster: Cluster, wanted: _Move) -> None:
         if now is not None and (now.url, now.incarnation) == (before.url, before.incarnation):
             return replace(now, url=after.url, domain=after.domain, storage_risk=after.storage_risk)
         raise InvalidRequestError(
-            f"bookie {before.bookie_id} was moved or initialised by somebody else meanwhile",
+            f"another command moved or initialised bookie {before.bookie_id} first",
             hint="`bkspark bookies` shows where it is now",
         )
 

@@ -95,9 +95,9 @@ def _plan(cluster: Cluster, before: BookieRecord, after: BookieRecord) -> tuple[
     if before.domain != after.domain:
         elsewhere = f"; its place is on {after.domain} now, and was on {before.domain}"
     return (
-        f"begin {who} anew at {shown_url(before.url)}, in place of incarnation "
+        f"initialise {who} again at {shown_url(before.url)}, in place of incarnation "
         f"{before.incarnation}{elsewhere}",
-        f"leave what it had for lost: {ledgers} what it was before",
+        f"count its former data as lost, which {ledgers}",
     )
 
 
@@ -110,14 +110,14 @@ def _require_wiped(cluster: Cluster, record: BookieRecord) -> None:
             places.ask(address, lambda: place.require_suitable(None, cluster.group))
     except BookieUnavailableError as error:
         raise InvalidRequestError(
-            f"whether {shown} is empty cannot be told: {error.args[0]}",
-            hint="see to its disk; a bookie that never comes back is declared lost "
+            f"it is not known whether {shown} is empty: {error.args[0]}",
+            hint="repair its disk; if the bookie will never come back, declare it lost "
             f"(`bkspark bookie lost {record.bookie_id}`)",
         ) from error
     if found is not None:
         raise InvalidRequestError(
-            f"{shown} has a cookie: it is a bookie still, and was not wiped",
-            hint="if it is to be given up with all that it may have, empty its directory first",
+            f"{shown} has a cookie: it still is a bookie, and was not wiped",
+            hint="to give up the bookie and its data, empty its directory first",
         )
 
 
@@ -129,11 +129,11 @@ def _require_mounted(cluster: Cluster, record: BookieRecord) -> None:
     try:
         problem = places.ask(cluster.address(record), lambda: _why_unmounted(path, record.domain))
     except OSError as error:
-        problem = error.strerror or "it cannot be looked up"
+        problem = error.strerror or "its folder cannot be looked up"
     if problem:
         raise InvalidRequestError(
             f"{shown_url(record.url)}, the place of {record.bookie_id}, {problem}",
-            hint="mount its disk first; if the bookie is to be made there all the same, give "
+            hint="mount its disk first; to make the bookie there nevertheless, give "
             "`--make-folder`",
         )
 
@@ -167,6 +167,6 @@ def _instead_of(
 
 def _changed(bookie_id: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"bookie {bookie_id} was moved or initialised by somebody else meanwhile",
+        f"another command moved or initialised bookie {bookie_id} first",
         hint="`bkspark bookies` shows what it is now",
     )

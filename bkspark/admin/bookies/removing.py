@@ -65,7 +65,7 @@ def remove(
         left = _in_the_way(cluster, bookie_id)
         if left:
             return report_of("remove", before.value, left=left)
-    steps = (f"remove {bookie_id} from the cluster, for ever",)
+    steps = (f"remove {bookie_id} from the cluster for ever",)
     if dry_run:
         return report_of("remove", before.value, steps)
     left = _taken_out(cluster, before.value, force=force)
@@ -99,7 +99,7 @@ def _taken_out(cluster: Cluster, before: BookieRecord, *, force: bool) -> tuple[
     try:
         cluster.registrations.replace(bookie_id, gone, leaving)
     except MetadataVersionError:
-        return (Left("record", "somebody else has changed it meanwhile", "look, and try again"),)
+        return (Left("record", "another client changed it first", "look at it, then try again"),)
     return ()
 
 
@@ -121,14 +121,20 @@ def _named(cluster: Cluster, bookie_id: str) -> tuple[Left, ...]:
     ]
     left = []
     for other, ledger_id in _may_give_back(cluster, bookie_id):
-        hint = f"`bkspark repair`, or `bkspark bookie remove {other}` again; then try again"
-        reason = f"ledger {ledger_id} names {other}, which is gone or going: it may get places back"
+        hint = f"run `bkspark repair`, or `bkspark bookie remove {other}` again; then try again"
+        reason = (
+            f"ledger {ledger_id} names {other}, which is removed or being removed: "
+            f"{bookie_id} may get back its places there"
+        )
         left.append(Left("repairs", reason, hint))
     if named:
-        hint = "it can go when their copies are elsewhere, or they are deleted"
+        hint = (
+            "run `bkspark repair` after the bookie was emptied (`bkspark bookie "
+            "decommission`), or delete the ledgers"
+        )
         left.append(Left("ledgers", f"{_counted(named)} it: {_some(named)}", hint))
     if recovering:
-        hint = "`bkspark ledger recover ID` ends them"
+        hint = "`bkspark ledger recover ID` ends a recovery"
         reason = f"a recovery may be about to name it: {_some(recovering)}"
         left.append(Left("recoveries", reason, hint))
     return tuple(left)
@@ -150,13 +156,14 @@ def _require_lost(cluster: Cluster, record: BookieRecord) -> None:
     who, member = record.bookie_id, Member(record.bookie_id, record.incarnation)
     if member not in cluster.lost_members():
         raise InvalidRequestError(
-            f"bookie {who} was not declared lost, so it is not removed by force",
-            hint=f"`bkspark bookie lost {who}` says that it will never come back",
+            f"bookie {who} was not declared lost, so it cannot be removed by force",
+            hint=f"`bkspark bookie lost {who}` declares that it will never come back",
         )
     if any(not s.problem for s in cluster.probe() if s.record.bookie_id == who):
         raise InvalidRequestError(
-            f"bookie {who} was declared lost, and can be read: what it has may be the last copy",
-            hint="leave it until every ledger that names it has its copies elsewhere",
+            f"bookie {who} was declared lost, but can be read: it may have the last copy of "
+            "entries",
+            hint="keep it until all its ledgers have their copies on other bookies",
         )
 
 

@@ -128,7 +128,7 @@ class Collector:
             if self._cluster.upkeep.recoveries.get(str(ledger_id)) is not None:
                 self._cluster.store.delete(layout.recovery_key(ledger_id))
             self._cluster.store.delete(layout.ledger_key(ledger_id))
-            tell(logger, "ledger %d: freed, record and all", ledger_id, ledger_id=ledger_id)
+            tell(logger, "ledger %d: freed, with its record", ledger_id, ledger_id=ledger_id)
         self.outcome.freed += len(noted)
         self.outcome.unreadable |= self._gone.unreadable
 

@@ -164,8 +164,9 @@ def _free(root: BookieRoot, doomed: Doomed) -> Usage:
     left = root.list(folders[-1])
     if left:
         raise BookieUnavailableError(
-            f"something is left in {folders[-1]}: {left[0]}",
-            hint="a late writer's files go the next time; what is none of ours has to be removed",
+            f"{folders[-1]} is not empty: it has {left[0]}",
+            hint="the next run removes files of a late writer; remove files that bkspark did "
+            "not write",
         )
     return Usage(removed.files - own_files, removed.bytes)
 

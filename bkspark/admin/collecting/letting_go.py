@@ -21,8 +21,11 @@ from bkspark.protocol.ledger.deletion import members_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.upkeep.leaving import leavers, left_by
 
-GIVEN_BACK = "a bookie that has a place is gone, or going: who had it before may get it back"
-IN_USE = "it changes there: somebody may be making copies"
+GIVEN_BACK = (
+    "a bookie with a place in the ledger is removed or being removed: the former bookie may "
+    "get the place back"
+)
+IN_USE = "its places are changing: another command may be making copies"
 
 
 @dataclass(slots=True)

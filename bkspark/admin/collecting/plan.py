@@ -21,9 +21,9 @@ class Kind(Enum):
 
 REASONS = {
     Kind.DELETED: "its record says that it is deleted",
-    Kind.DROPPED: "its log has let go of it, for ever",
-    Kind.UNNAMED: "it was made for its log, long ago, and never joined it",
-    Kind.GONE: "it was collected, and files were made since",
+    Kind.DROPPED: "its log has dropped it for ever",
+    Kind.UNNAMED: "it was created for its log long ago, and never joined the log",
+    Kind.GONE: "it was collected, and files were written since",
 }
 
 
@@ -78,9 +78,13 @@ class Unwanted:
 
     @property
     def row(self) -> Facts:
-        reason = "no record names these entry logs" if self.names else "it has no place in it"
+        reason = (
+            "no record names these entry logs"
+            if self.names
+            else "the bookie has no place in the ledger"
+        )
         reason = "these files were begun and never finished" if self.is_unfinished else reason
-        reason = "nothing in these journals counts any more" if self.is_journals else reason
+        reason = "no entry of these journals counts any more" if self.is_journals else reason
         return {
             "ledger_id": self.ledger_id,
             "log": "",

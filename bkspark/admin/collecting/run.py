@@ -106,7 +106,7 @@ def _report(
             FAILED: len({*outcome.owed, *(ledger_id for ledger_id, _ in outcome.problems)}),
         },
         _rows(plan),
-        summary="some is left, for the next time" if left else "",
+        summary="some is left for the next run" if left else "",
     )
 
 

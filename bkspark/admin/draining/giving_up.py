@@ -62,7 +62,7 @@ def last_copies(
         if not draining.is_kept_without(ledger, lacking):
             yield Left(
                 f"ledger {ledger.ledger_id}",
-                "bookies that are to go may have the last copy of something: no force gives that "
-                "up",
-                "`bkspark repair` and `bkspark recover --all` first, or delete the ledger",
+                "the bookies to be removed may have the last copy of entries: --force does "
+                "not give that up",
+                "run `bkspark repair` and `bkspark recover --all` first, or delete the ledger",
             )

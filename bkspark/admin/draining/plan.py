@@ -128,24 +128,26 @@ def obstacle(ledger: LedgerMetadata, dropped: Collection[int]) -> Left | None:
     name = log_of(ledger)
     subject = f"ledger {ledger.ledger_id}" + (f" of log {name}" if name else "")
     if ledger.ledger_id in dropped:
-        reason = "its log has let go of it, so nothing of it is copied"
-        return Left(subject, reason, "`bkspark collect` frees it; what was compacted, a day later")
+        reason = "its log has dropped it, so its copies are not moved"
+        return Left(
+            subject, reason, "`bkspark collect` frees it; a compacted ledger is freed a day later"
+        )
     if ledger.state is LedgerState.OPEN:
-        reason = "it is OPEN: whoever writes to it goes on with the bookies that it has"
+        reason = "it is OPEN: its writer continues with the bookies of the ledger"
         if ledger.goes_on:
             hint = (
-                "its writer's next roll, or the next writer, goes on in another; "
-                f"`bkspark ledger recover {ledger.ledger_id} --seal` closes it now"
+                "the writer's next roll, or the next writer, uses other bookies; `bkspark "
+                f"ledger recover {ledger.ledger_id} --seal` closes the ledger now"
             )
             return Left(subject, reason, hint)
         hint = (
-            "a writer goes on elsewhere with its next ledger; `bkspark recover --all` closes those "
-            "whose writers are gone"
+            "the writer's next ledger uses other bookies; `bkspark recover --all` closes "
+            "ledgers whose writers have ended"
         )
         return Left(subject, reason, hint)
     if ledger.state is LedgerState.IN_RECOVERY:
         hint = f"`bkspark ledger recover {ledger.ledger_id}`"
-        return Left(subject, "it is IN_RECOVERY, and that needs its bookies", hint)
+        return Left(subject, "it is IN_RECOVERY, and the recovery needs its bookies", hint)
     return None
 
 
@@ -164,8 +166,8 @@ def too_few(
             if len(leaving) > len(free):
                 yield Left(
                     f"ledger {ledger.ledger_id}",
-                    f"{len(leaving)} of its bookies are to be emptied, and {len(free)} others can "
-                    "be used now",
+                    f"{len(leaving)} of its bookies are to be emptied, and only {len(free)} "
+                    "other bookies can be used now",
                     "add bookies first (`bkspark bookie add URL`); nothing was changed",
                 )
                 break

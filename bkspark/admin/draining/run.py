@@ -189,7 +189,7 @@ class _Decommission:
         if not left:
             self.given_up += in_the_way
             self._counts["removed"] += 1
-            logger.warning("bookie %s was removed though ledgers name it", bookie_id)
+            logger.warning("bookie %s was removed although ledgers name it", bookie_id)
         return list(left)
 
     def _in_the_way(self, bookie_id: str, records: Records) -> Iterator[Left]:
@@ -198,7 +198,7 @@ class _Decommission:
         yield from plan.blocked
         for ledger_id in sorted({step.need.place.ledger_id for step in plan.repair.steps}):
             subject = f"ledger {ledger_id}"
-            changed = Left(subject, "somebody has changed it meanwhile", "run it again")
+            changed = Left(subject, "another client changed it first", "run it again")
             yield reasons.get(subject, changed)
 
     def _removed(self, bookie_id: str) -> tuple[Left, ...]:
@@ -252,6 +252,7 @@ def _is_removed(cluster: Cluster, bookie_id: str) -> bool:
 def _opened_again(bookie_id: str) -> Left:
     return Left(
         bookie_id,
-        "somebody has opened it again, so nothing more is taken from it",
-        f"`bkspark bookie decommission {bookie_id}` goes on",
+        "another command opened the bookie for new ledgers again, so the bookie is not "
+        "emptied further",
+        f"`bkspark bookie decommission {bookie_id}` continues",
     )

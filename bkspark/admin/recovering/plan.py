@@ -22,7 +22,7 @@ OPEN_GRACE_SECONDS = 3600.0
 """Seconds before the unchanged OPEN ledger of a possibly living writer is recovered."""
 
 
-_RESTS = "nothing was written to it in term {}: its log goes on in it as it is"
+_RESTS = "nothing was written to it in term {}: its log keeps it as its tail"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,8 @@ def plan_of(
         ):
             seconds = max(0, now_ms - sighting.since_ms) // 1000
             reason = (
-                f"its writer may live: unchanged for {seconds:,} s, as far as it was looked at, "
-                f"and recovered after {open_grace:,g}"
+                f"its writer may be alive: the ledger was seen unchanged for {seconds:,} s, "
+                f"and is recovered after {open_grace:,g}"
             )
             waiting.append((ledger.ledger_id, reason))
         elif ledger.ledger_id in resting and ledger.ledger_id not in left:

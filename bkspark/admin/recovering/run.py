@@ -96,7 +96,7 @@ def _tell(one: Recovered) -> None:
     """Log the outcome of a ledger."""
     number, last = one.ledger_id, one.last_entry_id
     if last is not None:
-        line = "ledger %d: OPEN again behind entry %d" if one.is_open else _CLOSED
+        line = "ledger %d: OPEN again after entry %d" if one.is_open else _CLOSED
         tell(logger, line, number, last, ledger_id=number, entry_id=last)
     for loss in one.losses:
         tell(logger, "ledger %d: %s", number, loss, level=logging.WARNING, ledger_id=number)
@@ -186,7 +186,7 @@ def _report(plan: RecoverPlan, found: Sequence[Recovered], cluster: Survey, prob
     left = [Left(f"ledger {one.ledger_id}", one.problem) for one in found if one.problem]
     left += [Left(f"metadata record {key}", why) for key, why in sorted(cluster.unreadable.items())]
     if problem:
-        reason = f"since when open ledgers are unchanged could not be noted: {problem}"
+        reason = f"the time since which open ledgers are unchanged could not be stored: {problem}"
         left.append(Left(f"metadata record {layout.OPEN_LEDGERS_KEY}", reason))
     words = []
     if reopened := [one for one in closed if one.is_open]:
@@ -194,7 +194,7 @@ def _report(plan: RecoverPlan, found: Sequence[Recovered], cluster: Survey, prob
     if lossy:
         words.append(f"{len(lossy):,} with losses")
     if plan.waiting:
-        words.append(f"{len(plan.waiting):,} open ones left to their writers")
+        words.append(f"{len(plan.waiting):,} open ledgers left to their writers")
     if left:
         words.append(f"{len(left):,} left")
     return Report(

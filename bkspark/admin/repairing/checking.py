@@ -24,4 +24,4 @@ def in_vain(filled: Filled) -> str:
     holes, reasons = filled.holes, [told_of(who, why) for who, why in sorted(filled.faults.items())]
     more = f" and {len(holes) - 3} more" if len(holes) > 3 else ""
     why = f" ({'; '.join(reasons)})" if reasons else ""
-    return f"no bookie gives a good copy of {', '.join(holes[:3])}{more}{why}"
+    return f"no bookie has a good copy of {', '.join(holes[:3])}{more}{why}"

@@ -78,7 +78,7 @@ class CopiedJournal:
             if not root.has_journal(self._file):
                 who = self._client.address.bookie_id
                 raise BookieUnavailableError(
-                    f"bookie {who} does not show the journal that was written to it"
+                    f"bookie {who} does not show the journal that was copied to it"
                 )
 
     def close(self) -> None:

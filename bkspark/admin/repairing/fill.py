@@ -291,7 +291,8 @@ class _Work:
             free = root.free_bytes()  # 0 if unknown
             if not is_there and 0 < free < log.length_bytes:
                 raise _NoRoomError(
-                    f"{name} has {log.length_bytes:,} bytes, and its disk has room for {free:,}"
+                    f"{name} has {log.length_bytes:,} bytes, and the bookie's disk has room "
+                    f"for {free:,}"
                 )
         try:
             have_entry_log(
@@ -318,7 +319,7 @@ def unexplained(holding: Holding, role: Role, holes: Sequence[Range], lost: Sequ
     if holding.unknown:
         return holding.unknown
     if any(difference(entries, holes) for entries in holding.lacking_in(role.fragment)):
-        return "it does not show the records that were written to it"
+        return "the bookie does not show the records that were copied to it"
     first = role.fragment.first_entry_id
     for file in holding.files:
         if file.fragment_first_entry_id == first and file.name not in lost:

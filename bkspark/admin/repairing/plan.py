@@ -71,7 +71,9 @@ class Away:
 
 NOBODY = Away()
 
-_SEAL = "; `bkspark ledger recover {} --seal` closes it now, and its log goes on in another"
+_SEAL = (
+    "; `bkspark ledger recover {} --seal` closes it now, and its log continues in another ledger"
+)
 
 
 def row(step: Step) -> Facts:
@@ -120,8 +122,9 @@ def plan_of(
             continue
         if ledger.state is not LedgerState.CLOSED:
             open_[gap.ledger_id] = (
-                f"copies are missing on {gap.member.bookie_id}, and are made when it is closed: it "
-                f"is {ledger.state.value}" + (_SEAL.format(ledger.ledger_id) * ledger.goes_on)
+                f"copies are missing on {gap.member.bookie_id}, and are made once the ledger "
+                f"is closed: it is {ledger.state.value}"
+                + (_SEAL.format(ledger.ledger_id) * ledger.goes_on)
             )
             continue
         for place in _places(gap, ledger):

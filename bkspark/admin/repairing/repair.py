@@ -137,7 +137,7 @@ class Repair:
         for one, result in zip(begun, self._run(fills), strict=True):
             again = self._end(one, result)
             if again is not None and again.tries < TRIES_MAX:
-                self._tell(again, f"it is begun again: {again.problem}")
+                self._tell(again, f"begun again: {again.problem}")
                 found.append(again)
             elif again is not None:
                 self._leave(again, again.problem)
@@ -160,7 +160,7 @@ class Repair:
         try:
             make_digester(seen.value.settings.digest, self._password)
         except UnauthorizedError as error:
-            self._leave(task, f"its records cannot be copied: {error.args[0]}")
+            self._leave(task, f"the records cannot be copied: {error.args[0]}")
             return
         addresses = self._cluster.addresses()
         target = self._target(task, seen.value, successors, addresses.get(place.member))
@@ -173,7 +173,9 @@ class Repair:
         fill = Fill(target, place, ledger, after, sources, self._password, mark=mark)
         fill = replace(fill, is_move=task.step.is_move)
         if target.member != place.member:
-            why = f"{target.bookie_id} is to get it: {task.problem or task.step.need.reason}"
+            why = (
+                f"{target.bookie_id} is to get the copies: {task.problem or task.step.need.reason}"
+            )
             self._tell(task, why, target.bookie_id)
         self._begun.append(_Begun(task, seen, fill))
 
@@ -189,7 +191,7 @@ class Repair:
         place = need.place
         is_lost = place.member in self._cluster.lost_members()
         if task.way is Way.WAIT:
-            self._leave(task, f"{need.reason}; what it has is unknown, so it keeps its place")
+            self._leave(task, f"{need.reason}; its data is unknown, so it keeps its place")
             return None
         if task.way is Way.FILL and here is not None and not is_lost:
             return here
@@ -213,8 +215,8 @@ class Repair:
             target = successors.beside(staying, used, task.step.to)
         if target is None:
             said = f"; {task.problem}" if task.problem else ""
-            said += f"; for ever left it has {', '.join(sorted(barred))}" if barred else ""
-            how = " (bookie add URL; `bkspark bookies` shows who is full or closed)"
+            said += f"; permanently excluded: {', '.join(sorted(barred))}" if barred else ""
+            how = " (bookie add URL; `bkspark bookies` shows which bookies are full or closed)"
             who = "no other bookie can"
             if task.step.to:
                 who, how = f"bookie {task.step.to} cannot", ""
@@ -251,7 +253,7 @@ class Repair:
             self.repaired.add(need.place.ledger_id)
         if not result.holes:
             made = f"{result.records:,} records, {result.byte_count:,} bytes were copied"
-            self._tell(one.task, f"it has all copies: {made}", one.fill.address.bookie_id)
+            self._tell(one.task, f"all copies are made: {made}", one.fill.address.bookie_id)
             self.done.append(one.task.step)
             self.counts.update(places=1)
         return None
@@ -265,9 +267,9 @@ class Repair:
         try:
             named = self._cluster.ledgers.replace(name, after, seen)
         except MetadataVersionError:
-            return one.task.with_copies(target, "its record changed meanwhile")
+            return one.task.with_copies(target, "another client changed the record of the ledger")
         self._named[place.ledger_id] = named
-        self._tell(one.task, f"{target.bookie_id} has it", target.bookie_id)
+        self._tell(one.task, f"{target.bookie_id} has the place now", target.bookie_id)
         problem = ""
         if self._cluster.is_going(target.member):
             problem = f"bookie {target.bookie_id} is being removed"
@@ -287,7 +289,7 @@ class Repair:
     def _leave(self, task: Task, reason: str) -> None:
         place = task.step.need.place
         where = f"fragment {place.fragment_first_entry_id} on {place.member.bookie_id}"
-        self._tell(task, f"it is left: {reason}")
+        self._tell(task, f"left: {reason}")
         self.left.append(Left(f"ledger {place.ledger_id}", f"{where}: {reason}"))
 
     def _tell(self, task: Task, what: str, bookie_id: str = "") -> None:

@@ -199,7 +199,7 @@ def _left(plan: RepairPlan, work: Repair, found: Findings, survey: Survey) -> It
     for waiting in found.waiting:
         yield Left(f"ledger {waiting.ledger_id}", f"{waiting.state}: {waiting.reason}")
     for ledger_id in found.changing:
-        yield Left(f"ledger {ledger_id}", "it changed each time that it was looked at")
+        yield Left(f"ledger {ledger_id}", "it changed each time the repair looked")
     for key, reason in sorted(survey.unreadable.items()):
         yield Left(f"metadata record {key}", reason)
 

@@ -102,9 +102,9 @@ class Widening:
             found = self._take_step(ledger_id, learnt)
             if found is not None:
                 if found.why:
-                    _tell(ledger_id, f"it is left: {found.why}")
+                    _tell(ledger_id, f"left: {found.why}")
                 return found
-            _tell(ledger_id, f"it is begun again: {learnt.why}")
+            _tell(ledger_id, f"begun again: {learnt.why}")
         return Widened(False, learnt.why, learnt.records, learnt.byte_count)
 
     def _take_step(self, ledger_id: int, learnt: _Learnt) -> Widened | None:
@@ -118,10 +118,10 @@ class Widening:
         try:
             make_digester(seen.value.settings.digest, self._password)
         except UnauthorizedError as error:
-            return Widened(False, f"its records cannot be copied: {error.args[0]}")
+            return Widened(False, f"the records cannot be copied: {error.args[0]}")
         targets = self._targets(seen.value, learnt)
         if targets is None:
-            how = "bookie add URL; `bkspark bookies` shows who is full or closed"
+            how = "bookie add URL; `bkspark bookies` shows which bookies are full or closed"
             why = f"no other bookie can take copies ({how})"
             return Widened(False, f"{why}; {learnt.why}" if learnt.why else why)
         members = [address.member for address in targets]
@@ -209,7 +209,7 @@ class Widening:
         try:
             named = self._cluster.ledgers.replace(str(ledger_id), after, seen)
         except MetadataVersionError:
-            learnt.why = "its record changed meanwhile"
+            learnt.why = "another client changed the record of the ledger"
             return None
         for fill, result in zip(fills, results, strict=True):
             who = fill.address.bookie_id
@@ -221,7 +221,7 @@ class Widening:
                 return self._put_back(seen.value, named, problem)
         who = ", ".join(dict.fromkeys(fill.address.bookie_id for fill in fills))
         _tell(
-            ledger_id, f"each entry has {after.quorum.write_quorum_size} copies now, on {who} too"
+            ledger_id, f"each entry has {after.quorum.write_quorum_size} copies now, also on {who}"
         )
         return Widened(True, "", learnt.records, learnt.byte_count)
 

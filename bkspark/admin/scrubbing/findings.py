@@ -75,7 +75,7 @@ class Findings:
             yield f"only {plan.sample:g} of the files were read"
         if self.undigested:
             which = _counted(len(self.undigested), "ledger", "ledgers")
-            yield f"digests of {which} were not checked, for want of their password"
+            yield f"digests of {which} were not checked, because their password was not given"
         if self.silent:
             yield f"{_counted(len(self.silent), 'bookie', 'bookies')} could not be read"
 
@@ -92,9 +92,9 @@ class Findings:
         for bookie_id, reason in sorted(self.unnoted.items()):
             yield Left(f"bookie {bookie_id}", reason)
         for ledger_id in self.changing:
-            yield Left(f"ledger {ledger_id}", "it changed each time that it was looked at")
+            yield Left(f"ledger {ledger_id}", "it changed each time the scrub looked")
         for ledger_id in sorted(self.unsure):
-            reason = "something of it is damaged, and its record could not be read behind that"
+            reason = "a part of it is damaged, and its record could not be read after that"
             yield Left(f"ledger {ledger_id}", f"{reason}, so nothing is marked: scrub again")
         if self.cut_by:
             yield Left("the rest", f"it was not read: {self.cut_by}")
@@ -124,7 +124,7 @@ def damage_in_words(files: int, copies: int, ledgers: int) -> str:
     """
     found = _counted(files, "damaged file", "damaged files")
     if not copies:
-        return f"{found}, beside which all is there in good order"
+        return f"{found}, and good copies of all of them"
     lost = f"{_counted(copies, 'copy', 'copies')} of {_counted(ledgers, 'ledger', 'ledgers')}"
     return f"{found}: {lost} to be made again"
 

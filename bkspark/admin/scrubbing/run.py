@@ -208,6 +208,6 @@ class Scrub:
             return
         if left_out:
             self.findings.unnoted[news.member.bookie_id] = (
-                f"{left_out:,} more ledgers are damaged there than can be marked: repair, and "
-                "scrub again"
+                f"{left_out:,} more ledgers are damaged there than the record has room for: "
+                "repair, then scrub again"
             )

@@ -101,7 +101,7 @@ class AdvWriteHandle(ClosedAtEnd):
         if self._callbacks.is_here:
             raise InvalidRequestError(
                 f"append in a callback of ledger {self.ledger_id} would wait for itself",
-                hint="use append_async there, or hand over to another thread",
+                hint="use append_async there, or append in another thread",
             )
         seconds = self._limits.gap_seconds + self._limits.ack_seconds
         try:
@@ -110,7 +110,7 @@ class AdvWriteHandle(ClosedAtEnd):
             raise OutcomeUnknownError(
                 f"ledger {self.ledger_id}: entry {entry_id} was not acknowledged within "
                 f"{seconds:g} s; the first that is missing is {self._next}",
-                hint="add what is missing, or close the ledger",
+                hint="add the missing entries, or close the ledger",
             ) from None
 
     def append_async(self, entry_id: int, value: bytes) -> "Future[int]":
@@ -124,7 +124,7 @@ class AdvWriteHandle(ClosedAtEnd):
         """
         self.require_own_process()
         if not isinstance(value, bytes):
-            raise InvalidRequestError("an entry of this ledger is bytes, and nothing else")
+            raise InvalidRequestError("an entry of this ledger must be bytes")
         if type(entry_id) is not int or not 0 <= entry_id <= NUMBER_MAX:
             entry_id = arguments.whole_number("an entry id", entry_id, least=0)
         if len(value) > GROUP_BYTES_MAX:
@@ -169,7 +169,7 @@ class AdvWriteHandle(ClosedAtEnd):
         if self._is_refused(entry_id):
             raise InvalidRequestError(
                 f"ledger {self.ledger_id}: entry {entry_id} was added before",
-                hint="every id is given once",
+                hint="give each id only once",
             )
         if not has_waited:
             raise InvalidRequestError(

@@ -86,8 +86,8 @@ class Backlog:
                 if self._room.wait_for(lambda: not self.is_full, seconds):
                     return
         raise NotEnoughBookiesError(
-            f"{self._outstanding} bytes wait for their acknowledgement and the entry was not taken",
-            hint="bring back bookies that hang, then append again",
+            f"the entry was not accepted: {self._outstanding} bytes wait for their acknowledgement",
+            hint="bring back the bookies that do not answer, then append again",
         )
 
     def add(self, submitted: Submitted) -> int:

@@ -26,7 +26,7 @@ def count_of(entries: object) -> int:
         return len(entries)
     raise InvalidRequestError(
         f"entries must be a list of bytes or a pyarrow.Table, not {type(entries).__name__}",
-        hint="list() makes one of what can be gone through",
+        hint="list() makes a list of an iterable",
     )
 
 

@@ -257,8 +257,8 @@ class EntryReader:
         address = self._addresses.get(member)
         if address is None:
             raise BookieUnavailableError(
-                f"bookie {member.bookie_id} was initialised anew since and has lost its data, or "
-                "its record cannot be read"
+                f"bookie {member.bookie_id} was initialised again and has lost its data, or "
+                "its metadata record cannot be read"
             )
         return address
 

@@ -149,8 +149,8 @@ class _Look:
         said = [_said(m, end, lost.get(m)) for m, end in self.answers.ends.items()]
         reasons = "; ".join([*self.answers.silent.values(), *said])
         return BookieUnavailableError(
-            f"how far ledger {self._ledger.ledger_id} may be read is not known: {reasons}",
-            hint="bring back these bookies, or read only up to a closed ledger's end; "
+            f"the last confirmed entry of ledger {self._ledger.ledger_id} is not known: {reasons}",
+            hint="bring back these bookies, or read closed ledgers only, or recover the ledger: "
             + self._recovering,
         )
 
@@ -160,10 +160,10 @@ class _Look:
         afterwards.
         """
         if not self._ledger.goes_on:
-            return "recovering the ledger closes it, whoever writes to it"
+            return "a recovery fences its writer and closes it"
         return (
-            "recovering the ledger tells it, whoever writes to it; "
-            f"`bkspark ledger recover {self._ledger.ledger_id} --seal` closes it as well"
+            f"a recovery fences its writer; `bkspark ledger recover {self._ledger.ledger_id} "
+            "--seal` also closes it"
         )
 
     @property
@@ -225,8 +225,8 @@ class _Look:
 def _overtaken(ledger_id: int) -> BookieUnavailableError:
     """Return the error for answers that belong only to older metadata: they prove nothing."""
     return BookieUnavailableError(
-        f"how far ledger {ledger_id} may be read is not known: other clients changed its metadata "
-        f"during each of {len(PAUSES) + 1} looks",
+        f"the last confirmed entry of ledger {ledger_id} is not known: other clients changed "
+        f"its metadata during each of {len(PAUSES) + 1} attempts",
         hint="read again",
     )
 
@@ -234,7 +234,7 @@ def _overtaken(ledger_id: int) -> BookieUnavailableError:
 def _said(member: Member, end: MemberEnd, had: int | None) -> str:
     bookie, last = f"bookie {member.bookie_id}", end.last_add_confirmed
     confirmed_to = "nothing is confirmed" if last < 0 else f"entry {last} is confirmed"
-    cut = "" if end.is_sure(None) else ", and ends in what is no record"
+    cut = "" if end.is_sure(None) else ", and its journal ends in an incomplete record"
     if had is not None:
         cut = f", and has lost data: it had entry {had}"
     return end.problem or f"{bookie} says that {confirmed_to}{cut}"

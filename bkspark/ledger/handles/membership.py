@@ -35,7 +35,7 @@ from bkspark.protocol.writer.adding import CheckTicket
 
 logger = logging.getLogger(__name__)
 
-_GONE = "none, because it is being removed"
+_GONE = "none, because the bookie is being removed"
 """An incarnation that no bookie has: stores there fail, and the member is replaced."""
 
 _OF_FENCED = (
@@ -90,8 +90,8 @@ class Membership:
         for member in seen.value.last_fragment.ensemble:
             if member not in self._addresses:
                 raise NotEnoughBookiesError(
-                    f"ledger {seen.value.ledger_id}: bookie {member.bookie_id} was initialised "
-                    "anew since it was chosen",
+                    f"ledger {seen.value.ledger_id}: bookie {member.bookie_id} was "
+                    "initialised again after it was chosen",
                     hint="nothing was written; create another ledger",
                 )
 

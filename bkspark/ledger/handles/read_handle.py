@@ -204,13 +204,13 @@ class ReadHandle(BoundToProcess):
             if not self._is_absent(at):
                 raise
             raise self._no_such_entry(
-                f"entry {at} of ledger {self.ledger_id} is not there"
+                f"ledger {self.ledger_id} does not have entry {at}"
             ) from error
 
     def _entries(self, first: int, last: int) -> Iterator[Entry]:
         if self._schema != VALUE_SCHEMA:
             raise InvalidRequestError(
-                f"ledger {self.ledger_id} holds rows, not bytes", hint="read it by read_arrow"
+                f"ledger {self.ledger_id} holds rows, not bytes", hint="read it with read_arrow"
             )
         for begin, batch in self.batches(first, last):
             for number, value in enumerate(batch.column(0).to_pylist()):
@@ -243,16 +243,16 @@ class ReadHandle(BoundToProcess):
         first, last = _range(begin, self._confirmed if last is None else last)
         if first < 0 or last > self._confirmed:
             raise self._no_such_entry(
-                f"entries {first} to {last} of ledger {self.ledger_id} cannot be read: "
-                f"the last confirmed one is {self._confirmed}",
-                " waits, read_unconfirmed() reads without a promise",
+                f"entries {first} to {last} of ledger {self.ledger_id} cannot be read: the "
+                f"last confirmed entry is {self._confirmed}",
+                " waits for them; read_unconfirmed() reads entries that may still be lost",
             )
         if first <= last:
             self._metadata.fragment_of(first)
         return first, last
 
-    def _no_such_entry(self, message: str, then: str = " waits for it") -> NoSuchEntryError:
-        closed = "the ledger is closed, so no more will come"
+    def _no_such_entry(self, message: str, then: str = " waits for the entry") -> NoSuchEntryError:
+        closed = "the ledger is closed, so it gets no more entries"
         return NoSuchEntryError(message, hint=closed if self.is_closed else f"wait_for(){then}")
 
     def batches(

@@ -42,7 +42,7 @@ class Rolls:
         """Fail all callers: no fragment was begun."""
         error = NotEnoughBookiesError(
             f"ledger {self._ledger_id}: no new fragment was begun: {reason}",
-            hint="the one before is in use; ask again later",
+            hint="the writer continues in its old fragment; roll again later",
         )
         told = [(promise, error) for promise in self.taken()]
         self._leave(lambda: self._teller.fail(told))

@@ -37,7 +37,7 @@ class WriterSettings:
 
     def __post_init__(self) -> None:
         idle_ms = arguments.duration(
-            "explicit_lac_ms", self.explicit_lac_ms, hint="0 is never", may_be_0=True
+            "explicit_lac_ms", self.explicit_lac_ms, hint="0 means never", may_be_0=True
         )
         object.__setattr__(self, "explicit_lac_ms", idle_ms)
         for name in ("add_entry_timeout_seconds", "add_entry_quorum_timeout_seconds"):
@@ -100,7 +100,7 @@ class ReaderSettings:
             later = arguments.duration(
                 "speculative_read_ms",
                 self.speculative_read_ms,
-                hint="None asks no second bookie before a fault",
+                hint="None: a second bookie is asked only after a fault",
             )
             object.__setattr__(self, "speculative_read_ms", later)
 

@@ -351,7 +351,7 @@ class WriteHandle(ClosedAtEnd):
         if self._writer.is_telling_here:
             raise InvalidRequestError(
                 f"{what} in a callback of ledger {self.ledger_id} would wait for itself",
-                hint="use append_async there, or hand over to another thread",
+                hint="use append_async there, or append in another thread",
             )
 
     def result_within(self, future: "Future[int]", seconds: float) -> int:
@@ -375,7 +375,7 @@ class WriteHandle(ClosedAtEnd):
         return OutcomeUnknownError(
             f"ledger {self.ledger_id}: {who} gave no answer within "
             f"{self._settings.wait_seconds_max:g} s{what}",
-            hint="open the ledger to see; recovery decides about what has no acknowledgement",
+            hint="open the ledger: a recovery decides about unacknowledged entries",
         )
 
     def _seal(self) -> None:
@@ -394,7 +394,7 @@ class WriteHandle(ClosedAtEnd):
     def _require_bytes(self, *, is_bytes: bool) -> None:
         if not self._is_of_bytes:
             raise InvalidRequestError(
-                "this ledger holds rows, not bytes", hint="append a pyarrow.Table by append_many"
+                "this ledger holds rows, not bytes", hint="append a pyarrow.Table with append_many"
             )
         if not is_bytes:
-            raise InvalidRequestError("an entry of this ledger is bytes, and nothing else")
+            raise InvalidRequestError("an entry of this ledger must be bytes")

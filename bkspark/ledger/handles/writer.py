@@ -397,4 +397,4 @@ class Writer:
         if self.error is not None:
             return self.error if self._turns.is_over else self._members.explained(self.error)
         what = f"ledger {self.metadata.ledger_id} is closed"
-        return LedgerClosedError(what, hint="it can be read; write to a new one")
+        return LedgerClosedError(what, hint="read it, or write to a new ledger")

@@ -124,7 +124,7 @@ def _believed(end: JournalEnd, ledger: LedgerMetadata) -> JournalEnd:
     A LAC counts only with metadata in which its term is open.
     """
     if end.record is not None and end.record.term > ledger.term:
-        raise CorruptDataError(f"a record is of term {end.record.term}, which is not open yet")
+        raise CorruptDataError(f"a record is of term {end.record.term}, which has not begun yet")
     return end
 
 

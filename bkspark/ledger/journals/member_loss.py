@@ -46,9 +46,9 @@ class Taken:
             BookieUnavailableError: the bookie gives no sure answer.
         """
         if root.size(self.permission) is None:
-            return "the marker that it took before the ledger named it"
+            return "the marker that it stored before it became a member"
         if self.journal and not is_begun and _behind_the_first(root, self.journal) < 0:
-            return "the journal that it began before the ledger named it"
+            return "the journal that it began before it became a member"
         return ""
 
     def is_bare_in(self, root: ReadableRoot) -> bool:

@@ -125,7 +125,7 @@ class Opener:
         for client, answer in answers.items():
             if isinstance(answer, BookieUnavailableError):
                 who, why = client.address.bookie_id, answer.args[0]
-                said = "ledger %d: markers of its writer before stay on bookie %s: %s"
+                said = "ledger %d: markers of its previous writer stay on bookie %s: %s"
                 logger.info(said, opened.ledger_id, who, why)
 
 
@@ -142,5 +142,5 @@ def _missing(address: BookieAddress, taken: Taken) -> str:
 
 def _applied(plan: Open, ledger: LedgerMetadata | None) -> LedgerMetadata:
     if ledger is None:
-        raise NoSuchLedgerError("the ledger was deleted meanwhile, and collected")
+        raise NoSuchLedgerError("the ledger was deleted and collected during the recovery")
     return plan.applied_to(ledger)

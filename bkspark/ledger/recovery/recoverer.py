@@ -136,7 +136,7 @@ class Recoverer:
                 return self.close(instruction)
             case Open() if self.opener is not None:
                 return self.opener.open(instruction, self._seen)
-        raise AssertionError(f"{instruction} is carried out by nobody")
+        raise AssertionError(f"unhandled instruction {instruction}")
 
     def _look(self) -> steps.Event:
         self._seen = self._cluster.ledger(self._ledger_id)
@@ -175,7 +175,7 @@ class Recoverer:
 
         def changed(metadata: LedgerMetadata | None) -> LedgerMetadata:
             if metadata is None or metadata.state is LedgerState.DELETING:
-                raise NoSuchLedgerError(f"there is no ledger {self._ledger_id} any more")
+                raise NoSuchLedgerError(f"ledger {self._ledger_id} does not exist any more")
             return change(metadata)
 
         return self._cluster.ledgers.update(str(self._ledger_id), changed, seen=self._seen)

@@ -68,7 +68,7 @@ def take_over(
     ledger = cluster.ledger(ledger_id).value
     if not ledger.goes_on:
         raise InvalidRequestError(
-            f"ledger {ledger_id} has one writer, who made it", hint="write to a new one"
+            f"ledger {ledger_id} takes no second writer", hint="write to a new ledger"
         )
     note = Notes(ledger_id, tell)
     runner = run or partial(in_threads, tell=note)
@@ -86,7 +86,7 @@ def take_over(
         opener.begun.close()
         raise LedgerClosedError(
             f"ledger {ledger_id} is closed at entry {end.last_entry_id}",
-            hint="it can be read; write to a new one",
+            hint="read it, or write to a new ledger",
         )
     found = (end.last_entry_id, end.kept, note.lines, end.lost_from, list(end.losses))
     report = RecoveryReport(ledger_id, *found, is_open=True)

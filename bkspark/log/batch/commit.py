@@ -127,10 +127,10 @@ def _still_there(cluster: Cluster, target: BatchTarget) -> LedgerMetadata:
         return cluster.ledger(target.ledger_id).value
     except NoSuchLedgerError as error:
         raise OutcomeUnknownError(
-            f"ledger {target.ledger_id} was deleted while it was put into log "
-            f"{target.request.log_name}; its rows may have been in the log before",
-            hint="nothing of this write is in the log now; find out what removed it before "
-            "it is run again",
+            f"ledger {target.ledger_id} was deleted while this write added it to log "
+            f"{target.request.log_name}; readers may have seen its rows",
+            hint="no row of this write is in the log now; find out what removed them, then "
+            "run the write again",
         ) from error
 
 

@@ -165,7 +165,7 @@ def read_ledger_in_order(
     state = found.ledger.state
     if state is not LedgerState.CLOSED and found.last_entry_id == INVALID_ENTRY_ID:
         raise InvalidRequestError(
-            f"{what} is {state.value} and has nothing that can be read yet",
+            f"{what} is {state.value} and has no confirmed entry yet",
             hint="wait for its writer to finish",
         )
     return OrderedRead(
@@ -182,7 +182,7 @@ def _bounded(begin: int | None, end: int | None, first: int, past: int, what: st
     stop = past if end is None else min(end, past)
     if not first <= start <= past:
         has = f"has {first} to {past - 1}" if past > first else f"is empty, its end is {past}"
-        raise NoSuchEntryError(f"{what} {has}, and {start} is not there", hint="begin inside")
+        raise NoSuchEntryError(f"{what} {has}, and does not have {start}", hint="begin inside")
     if stop < start:
-        raise InvalidRequestError(f"the range begins at {start}, behind its end {stop}")
+        raise InvalidRequestError(f"the range begins at {start}, after its end {stop}")
     return OffsetRange(start, stop)

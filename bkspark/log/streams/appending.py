@@ -109,9 +109,9 @@ def commit(
         problem = found
         back_off(number)
     raise OutcomeUnknownError(
-        f"log {request.log_name} changed hands in each of {TRIES_MAX} tries: {problem}",
-        hint="nothing of this write is visible; see to it that fewer writers share the log, then "
-        "run it again",
+        f"other writers took over log {request.log_name} in each of {TRIES_MAX} tries: {problem}",
+        hint="no row of this write is visible; let fewer writers share the log, then run the "
+        "write again",
     ) from problem
 
 
@@ -160,8 +160,8 @@ def _is_there(
             return len(resolve(cluster, undecided, request.password)) == undecided.entry_count
     except BookKeeperError as problem:
         raise OutcomeUnknownError(
-            f"whether an append is in log {request.log_name} is not known: {error.args[0]}; "
-            f"{problem.args[0]}",
-            hint="look into the log before it is run again; with txnAppId and txnVersion it is "
-            "never there twice",
+            f"it is not known whether the append is in log {request.log_name}: "
+            f"{error.args[0]}; {problem.args[0]}",
+            hint="look into the log, then run the write again if its rows are missing; with "
+            "txnAppId and txnVersion it cannot be there twice",
         ) from error

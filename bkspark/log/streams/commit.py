@@ -147,9 +147,9 @@ class TailWriterCache:
             self._roll_if_full(key, tail)
             return is_new
         raise OutcomeUnknownError(
-            f"the tail of log {request.log_name!r} could not be held while micro-batch "
-            f"{batch.batch_id} was committed, in {DISPLACEMENTS_MAX} tries: {problem}",
-            hint="see to it that fewer writers share the log, then restart the query",
+            f"other writers took over log {request.log_name!r} in each of {DISPLACEMENTS_MAX} "
+            f"tries to commit micro-batch {batch.batch_id}: {problem}",
+            hint="let fewer writers share the log, then restart the query",
         ) from problem
 
     def _held(self, key: _Key, batch: MicroBatch) -> TailWriter | None:

@@ -40,7 +40,7 @@ def staged(
     """
     if settings.log is not None and settings.log.is_sealed:
         raise LedgerClosedError(
-            f"log {request.log_name!r} is sealed", hint="it only can be read; write to another log"
+            f"log {request.log_name!r} is sealed", hint="it can only be read; write to another log"
         )
     tail = None if settings.log is None else _open_tail(cluster, settings.log)
     if tail is not None and takes(tail, request.schema):

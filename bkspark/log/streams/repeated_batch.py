@@ -70,8 +70,8 @@ def require_same_rows(cluster: Cluster, request: WriteRequest, batch: Staged, ta
         raise other_rows(run.query_id, done.version, name, what)
     if found is None:
         logger.warning(
-            "log %s: micro-batch %d of query %s is committed, and came again; the log does not "
-            "have its rows any more, so they were not compared",
+            "log %s: micro-batch %d of query %s is committed, and came again; its rows were "
+            "not compared, because the log does not have them any more",
             name,
             done.version,
             run.query_id,

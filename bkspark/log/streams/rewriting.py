@@ -35,7 +35,7 @@ def rewrite_into(
     if target.wanted != staging.wanted:
         raise InvalidRequestError(
             f"log {target.request.log_name!r} was created with other quorum sizes",
-            hint="nothing of this micro-batch is in it; restart the query",
+            hint="no row of this micro-batch is in the log; restart the query",
         )
     writer = AttemptWriter(target, report.partition_id)
     if target.quorum.stripe_count != staging.quorum.stripe_count:
@@ -102,7 +102,7 @@ def blocks_of(
         raise NotEnoughBookiesError(
             f"no bookie gives rows that were written into ledger {staging.ledger_id} "
             f"({'; '.join(error.problems.values())})",
-            hint="nothing of this micro-batch is in the log; bring back one of these bookies, "
+            hint="no row of this micro-batch is in the log; bring back one of these bookies, "
             "or restart the query",
         ) from error
 

@@ -109,7 +109,7 @@ class TailWriter:
             self._rolled = tail.log.value
         else:
             self._began -= max(0, environment.now_ms() - taken.settings.created_ms) / 1000
-        logger.info("log %s: goes on in ledger %d, in term %d", name, taken.ledger_id, taken.term)
+        logger.info("log %s: continues in ledger %d, in term %d", name, taken.ledger_id, taken.term)
         writer = self._record_writer(tail, taken.term, taken.token)
         return writer, tail.log.value.transactions
 
@@ -267,12 +267,15 @@ class TailWriter:
         """
         name, ledger_id = self._request.log_name, self._writer.metadata.ledger_id
         if self._goes_on:
-            said = "log %s: lets go of ledger %d, the next batch begins a fragment: %s"
+            said = "log %s: releases ledger %d, and the next micro-batch begins a fragment: %s"
             logger.info(said, name, ledger_id, reason)
             return
         self._writer.close_ledger()
         logger.info(
-            "log %s: closed ledger %d, the next batch rolls on: %s", name, ledger_id, reason
+            "log %s: closed ledger %d, and the next micro-batch begins another ledger: %s",
+            name,
+            ledger_id,
+            reason,
         )
 
     def close(self) -> None:
@@ -295,12 +298,12 @@ def _headed(token: str) -> Callable[[LedgerMetadata | None], LedgerMetadata]:
 
     def headed(ledger: LedgerMetadata | None) -> LedgerMetadata:
         if ledger is None:
-            raise LedgerFencedError("the ledger of the batch is gone")
+            raise LedgerFencedError("the ledger of the micro-batch was deleted")
         try:
             return ledger.with_headers(term=FIRST_TERM, token=token)
         except LedgerClosedError as error:
             raise LedgerFencedError(
-                f"ledger {ledger.ledger_id} was closed by another client before the batch was in it"
+                f"another client closed ledger {ledger.ledger_id} before the micro-batch was in it"
             ) from error
 
     return headed
@@ -316,7 +319,7 @@ def _located(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress]:
     ensemble = ensemble_of(cluster, ledger)
     if ensemble is None:
         raise LedgerFencedError(
-            f"a bookie of ledger {ledger.ledger_id} was set up anew and has lost its data"
+            f"a bookie of ledger {ledger.ledger_id} was initialised again and has lost its data"
         )
     return ensemble
 

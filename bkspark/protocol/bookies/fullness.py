@@ -55,7 +55,7 @@ def told(marks: Marks, free_bytes: int, total_bytes: int) -> str:
     used = _WHOLE * (total_bytes - free_bytes) // total_bytes if total_bytes > 0 else 0
     how = f"{_percent(used)} of its disk is used" if used else "its disk was nearly full"
     below = _percent(marks.low_permille)
-    return f"{how}: nothing new is placed on it until that is less than {below}"
+    return f"{how}: it gets no new ledgers until less than {below} is used"
 
 
 def _percent(permille: int) -> str:

@@ -66,8 +66,8 @@ def choose(
         needed = "1 bookie is" if count == 1 else f"{count} bookies are"
         raise NotEnoughBookiesError(
             f"{needed} needed but only {len(open_)} can be used" + (problem and f": {problem}"),
-            hint="add bookies (`bkspark bookie add URL`), or see to those that "
-            "`bkspark bookies` does not show as usable",
+            hint="add bookies (`bkspark bookie add URL`), or bring back those that `bkspark "
+            "bookies` shows as not usable",
         )
     used = Counter(candidate.domain for candidate in near)
     chosen: list[Candidate] = []

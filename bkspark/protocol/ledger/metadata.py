@@ -386,7 +386,7 @@ class LedgerMetadata:
 
     def _closed(self) -> LedgerClosedError:
         return LedgerClosedError(
-            f"ledger {self.ledger_id} is closed", hint="it can be read; write to a new one"
+            f"ledger {self.ledger_id} is closed", hint="read it, or write to a new ledger"
         )
 
     def fenced(self, term: int = 0, hint: str = "") -> LedgerFencedError:

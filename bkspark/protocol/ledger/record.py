@@ -117,9 +117,10 @@ class Transaction:
         size = bounds.json_bytes(self.app_id)
         if not 0 < size <= bounds.APPLICATION_ID_BYTES_MAX:
             raise InvalidRequestError(
-                f"txnAppId must be a text of 1 to {bounds.APPLICATION_ID_BYTES_MAX:,} bytes as "
-                f"JSON writes it, and has {size:,}",
-                hint="name the application, and let txnVersion count its runs",
+                f"txnAppId must have 1 to {bounds.APPLICATION_ID_BYTES_MAX:,} bytes as JSON, "
+                f"and has {size:,}",
+                hint="use one name for all runs of the application, and count the runs by "
+                "txnVersion",
             )
 
 

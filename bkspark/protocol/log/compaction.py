@@ -114,7 +114,7 @@ def compacted(
         raise MetadataVersionError(
             f"log {log.name!r} was truncated, overwritten or compacted from offset {begin} to "
             f"{end - 1} meanwhile",
-            hint="nothing was done there; run it again for what is there now",
+            hint="this part was not compacted; run the command again",
         )
     _require_same(log, ledger, end - begin)
     place = _place_of(run, ledger)
@@ -130,8 +130,8 @@ def compacted(
 def _require_same(log: LogRecord, ledger: LedgerMetadata, entry_count: int) -> None:
     if ledger.state is not LedgerState.CLOSED:
         raise InvalidRequestError(
-            f"ledger {ledger.ledger_id} is {ledger.state.value}, and only a CLOSED one can take "
-            f"the place of others in log {log.name}"
+            f"ledger {ledger.ledger_id} is {ledger.state.value}, and only a CLOSED ledger can "
+            f"replace others in log {log.name}"
         )
     of_ledger = (sizes.wanted(ledger), ledger.settings.digest.digest_type)
     if of_ledger != (log.quorum, log.digest.digest_type):
@@ -141,8 +141,8 @@ def _require_same(log: LogRecord, ledger: LedgerMetadata, entry_count: int) -> N
     last = INVALID_ENTRY_ID if ledger.last_entry_id is None else ledger.last_entry_id
     if last + 1 != entry_count:
         raise InvalidRequestError(
-            f"ledger {ledger.ledger_id} has {last + 1} entries, and those that it is to replace "
-            f"in log {log.name} have {entry_count}"
+            f"ledger {ledger.ledger_id} has {last + 1} entries, but the ledgers that it is to "
+            f"replace in log {log.name} have {entry_count}"
         )
 
 

@@ -47,8 +47,8 @@ class CursorRecord:
             InvalidRequestError: ``offset`` is backwards, or past the log's end.
         """
         if not self.offset <= offset <= end_offset:
-            back = "a cursor goes forward; make another one to read again"
-            past = f"what is not there yet cannot be done: advance it to {end_offset} at most"
+            back = "a cursor moves forward only; make another cursor to read again"
+            past = f"advance it to offset {end_offset} at most"
             raise InvalidRequestError(
                 f"cursor {self.name} of log {self.log_name} is at offset {self.offset} and the log "
                 f"ends at {end_offset}, so it cannot go to {offset}",

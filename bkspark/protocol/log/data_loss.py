@@ -54,8 +54,8 @@ def truncated(
     return NoSuchEntryError(
         f"log {log_name!r} is truncated below offset {first_offset}, "
         f"so {_shown(begin, end)} cannot be read",
-        hint=f"begin at offset {first_offset}: startingOffsets=earliest, or advance a cursor that "
-        "is behind; failOnDataLoss=false leaves out what is gone",
+        hint=f"read from offset {first_offset} on (startingOffsets=earliest), or advance the "
+        "cursor; failOnDataLoss=false leaves out deleted rows",
     )
 
 
@@ -69,7 +69,7 @@ def lost(log_name: str, begin: int, end: int, place: LoggedLedger) -> LostError:
         f"the metadata record of ledger {place.ledger_id} of log {log_name!r} was set aside, so "
         f"{_shown(begin, end)} cannot be read",
         hint=f"read up to offset {place.first_offset}, or from offset {place.end_offset} on; a "
-        "DataFrame or a stream with failOnDataLoss=false leaves out what is lost",
+        "DataFrame or a stream with failOnDataLoss=false leaves out the lost rows",
     )
 
 
@@ -79,17 +79,17 @@ class MovedError(NoSuchEntryError):
 
 def _moved(wanted: LogGeneration, begin: int, end: int) -> MovedError:
     return MovedError(
-        f"log {wanted.log_name!r} was compacted, and the old ledger collected, while it was read, "
+        f"log {wanted.log_name!r} was compacted and its old ledger collected during the read, "
         f"so {_shown(begin, end)} cannot be read there any more",
-        hint="read it again: all offsets are what they were",
+        hint="read again: the offsets have not changed",
     )
 
 
 def _replaced(wanted: LogGeneration, begin: int, end: int) -> NoSuchEntryError:
     return NoSuchEntryError(
-        f"log {wanted.log_name!r} was overwritten or deleted while it was read, "
-        f"so {_shown(begin, end)} of generation {wanted.generation} cannot be read",
-        hint="read it again: its new contents, if there are any, begin at offset 0",
+        f"log {wanted.log_name!r} was overwritten or deleted during the read, so "
+        f"{_shown(begin, end)} of generation {wanted.generation} cannot be read",
+        hint="read again: the new contents, if there are any, begin at offset 0",
     )
 
 

@@ -27,8 +27,8 @@ def with_lost(log: LogRecord, ledger_id: int) -> LogRecord:
         return log
     if ledger_id != log.tail[0]:
         raise InvalidRequestError(
-            f"log {log.name} stays as it is: ledger {log.tail[0]} before ledger {ledger_id} is "
-            "not closed",
+            f"log {log.name} was not changed: ledger {log.tail[0]} comes before ledger "
+            f"{ledger_id} and is not closed",
             hint=f"run `bkspark ledger recover {log.tail[0]} --seal`, then this command again",
         )
     place = LoggedLedger(ledger_id, log.end_offset, LOST_ENTRIES, 0)
@@ -40,5 +40,5 @@ def missing_end(log_name: str, error: NoSuchLedgerError) -> NoSuchLedgerError:
     """Return the error for a log that still names the missing ledger of ``error`` at its end."""
     return NoSuchLedgerError(
         f"log {log_name!r} ends in a ledger whose metadata record is missing: {error.args[0]}",
-        hint="`bkspark metadata damaged` names the record, and says how the log can go on",
+        hint="`bkspark metadata damaged` names the record, and says how the log can continue",
     )

@@ -123,12 +123,12 @@ class LogRecord(LogContents):
         if self.tail != (() if own is None else (own,)):
             raise LedgerFencedError(
                 f"log {self.name} was opened by another writer",
-                hint="open it again to go on, if you are still the one who should write",
+                hint="if this program is still to write, open the log again",
             )
         if ledger.state is not LedgerState.OPEN:
             raise LedgerFencedError(
-                f"ledger {ledger.ledger_id} is {ledger.state.value}: it was taken over before it "
-                f"joined log {self.name}"
+                f"ledger {ledger.ledger_id} is {ledger.state.value}: another client took it "
+                f"over before it joined log {self.name}"
             )
         self._require_settings_of(ledger)
         listed = replace(self.listed, tail=(*self.tail, ledger.ledger_id))
@@ -177,9 +177,9 @@ class LogRecord(LogContents):
         """
         if self.generation != generation:
             raise MetadataVersionError(
-                f"log {self.name!r} was overwritten, or deleted and made anew, meanwhile: it is at "
+                f"log {self.name!r} was overwritten, or deleted and created again: it is at "
                 f"generation {self.generation}, not {generation} any more",
-                hint="nothing was done; try again if the log as it is now is meant",
+                hint="nothing was changed; run this again if the new log is the right one",
             )
         return self
 
@@ -200,8 +200,8 @@ class LogRecord(LogContents):
         if before_offset > end:
             raise InvalidRequestError(
                 f"log {self.name} can be truncated up to offset {end}, not {before_offset}",
-                hint="what is behind it is still written to: roll it first, or fence its writer: "
-                f"`bkspark ledger recover {self.tail[0]}`"
+                hint="the last ledger is still written to: roll the log first, or fence its "
+                f"writer: `bkspark ledger recover {self.tail[0]}`"
                 if self.tail
                 else "",
             )
@@ -322,17 +322,17 @@ class LogRecord(LogContents):
         if self.has_dropped(ledger.ledger_id):
             raise OutcomeUnknownError(
                 f"ledger {ledger.ledger_id} was dropped from log {self.name}, by an abort, a "
-                "truncation, an overwrite, a compaction, or a collection that took its write for "
-                "abandoned",
-                hint="nothing of this write is in the log now, unless it was compacted: find out "
-                "what removed it before it is run again",
+                "truncation, an overwrite, a compaction, or a collection that counted its "
+                "write as abandoned",
+                hint="no row of this write is in the log now, unless the log was compacted: "
+                "find out what removed them, then run the write again",
             )
         self._require_unsealed()
 
     def _require_unsealed(self) -> None:
         if self.is_sealed:
             raise LedgerClosedError(
-                f"log {self.name} is sealed", hint="it only can be read; write to another log"
+                f"log {self.name} is sealed", hint="it can only be read; write to another log"
             )
 
     def _require_settings_of(self, ledger: LedgerMetadata) -> None:
@@ -346,9 +346,9 @@ class LogRecord(LogContents):
         for what, ours, theirs in settings:
             if ours != theirs:
                 raise InvalidRequestError(
-                    f"log {self.name} has {what} {ours}, not {theirs}: somebody else created it "
-                    "meanwhile",
-                    hint="nothing of this write is in the log; run it again",
+                    f"log {self.name} has {what} {ours}, not {theirs}: another client created "
+                    "it first",
+                    hint="no row of this write is in the log; run the write again",
                 )
 
     def _base_for(
@@ -394,6 +394,6 @@ class LogRecord(LogContents):
 def _require_closed(ledger: LedgerMetadata, log_name: str) -> None:
     if ledger.state is not LedgerState.CLOSED:
         raise InvalidRequestError(
-            f"ledger {ledger.ledger_id} is {ledger.state.value}, and only a CLOSED one can "
+            f"ledger {ledger.ledger_id} is {ledger.state.value}, and only a CLOSED ledger can "
             f"join log {log_name}"
         )

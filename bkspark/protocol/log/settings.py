@@ -43,10 +43,11 @@ class LogSettings:
         """
         if wanted is None or wanted == self.is_unbounded:
             return
-        kinds = ("a row of ledgers", "one ledger that goes on")
+        kinds = ("chained (a row of ledgers)", "unbounded (one ledger)")
         raise InvalidRequestError(
             f"log {log_name!r} is {kinds[self.is_unbounded]}, not {kinds[wanted]}",
-            hint=f"leave unbounded out, or first: {conversion(log_name, is_unbounded=wanted)}",
+            hint="leave unbounded out, or convert the log first: "
+            f"{conversion(log_name, is_unbounded=wanted)}",
         )
 
     def strictness(self, log_name: str, wanted: bool | None) -> bool:
@@ -66,7 +67,7 @@ class LogSettings:
         """Return a hint for a client that wanted a new log of this name with other settings."""
         hint = "open it, or choose another name"
         if wanted.is_unbounded and not self.is_unbounded:
-            hint += f"; unbounded it is made by {conversion(log_name, is_unbounded=True)}"
+            hint += f"; {conversion(log_name, is_unbounded=True)} makes it unbounded"
         return hint
 
 

@@ -64,8 +64,8 @@ def begin_at(offset: int, extent: Extent) -> Position:
     """
     if offset > extent.end_offset:
         raise NoSuchEntryError(
-            f"log {extent.log_name!r} ends at offset {extent.end_offset}, and a query cannot start "
-            f"behind it, at {offset}",
+            f"log {extent.log_name!r} ends at offset {extent.end_offset}, and a query cannot "
+            f"start after that, at {offset}",
             hint="set startingOffsets to latest",
         )
     return Position(extent.generation, offset)
@@ -84,11 +84,11 @@ def resume(start: Position, extent: Extent, *, fails_on_loss: bool) -> Resumptio
         return Resumption(start)
     if start.generation < extent.generation:
         loss = (
-            f"log {extent.log_name!r} was overwritten, or deleted and made anew: the query is at "
-            f"offset {start.offset} of generation {start.generation}, and there is only "
-            f"generation {extent.generation}"
+            f"log {extent.log_name!r} was overwritten, or deleted and created again: the "
+            f"query is at offset {start.offset} of generation {start.generation}, and the log "
+            f"has only generation {extent.generation}"
         )
-        hint = "its new rows, from their start on"
+        hint = "the first of its new rows"
         skipped = None
     else:
         loss = (
@@ -100,7 +100,7 @@ def resume(start: Position, extent: Extent, *, fails_on_loss: bool) -> Resumptio
     if fails_on_loss:
         raise NoSuchEntryError(
             loss,
-            hint=f"begin with a new checkpoint, or set failOnDataLoss=false to go on at {hint}",
+            hint=f"begin with a new checkpoint, or set failOnDataLoss=false to continue at {hint}",
         )
     return Resumption(first, loss, skipped)
 
@@ -155,9 +155,9 @@ def _require_reached(position: Position, extent: Extent) -> None:
     is_perhaps_unseen = extent.has_open_end and position.generation == extent.generation
     if position > end and not is_perhaps_unseen:
         raise InvalidRequestError(
-            f"log {extent.log_name!r} ends at offset {end.offset} of generation {end.generation}, "
-            f"and the query is behind it, at {position.offset} of generation "
-            f"{position.generation}",
-            hint="the checkpoint is of another log, or the cluster's metadata went back; begin "
-            "with a new checkpoint",
+            f"log {extent.log_name!r} ends at offset {end.offset} of generation "
+            f"{end.generation}, and the query is past that, at {position.offset} of "
+            f"generation {position.generation}",
+            hint="the checkpoint belongs to another log, or an old copy of the cluster's "
+            "metadata was restored; begin with a new checkpoint",
         )

@@ -52,8 +52,7 @@ def with_run(streams: Streams, run: StreamRun) -> Streams:
     if run.run_id in runs:
         raise LedgerFencedError(
             f"a newer run of query {run.query_id} has taken over",
-            hint="this run has to end; the newer one goes on, and if it has ended too, start the "
-            "query again",
+            hint="let this run end; if the newer run has ended too, start the query again",
         )
     others = [(query_id, kept) for query_id, kept in streams.items() if query_id != run.query_id]
     return dict([*others, (run.query_id, (*runs, run.run_id)[-RUNS_MAX:])][-QUERIES_MAX:])
@@ -71,8 +70,8 @@ def require_same_cluster(run: StreamRun, before: str, now: str) -> None:
     """
     if before not in ("", now):
         raise InvalidRequestError(
-            f"query {run.query_id} wrote its earlier micro-batches to cluster {before}, and this "
-            f"one goes to cluster {now}, which has come to its place; nothing was committed",
+            f"query {run.query_id} wrote its earlier micro-batches to cluster {before}, and "
+            f"the metadata URI now leads to cluster {now}; nothing was committed",
             hint="bring the earlier cluster back and restart the query, or begin with a new "
             "checkpoint in this one",
         )
@@ -101,8 +100,7 @@ def require_not_orphaned(run: StreamRun, orphaned_queries: Collection[str], log_
     """
     if not {run.query_id, digest_of(app_id(run.query_id))}.isdisjoint(orphaned_queries):
         raise NoSuchLedgerError(
-            f"log {log_name!r} was deleted after query {run.query_id} had written to it: rows that "
-            "its checkpoint counts as written are gone, and it cannot go on",
-            hint="start it with a new checkpoint to begin anew, which creates the log if there is "
-            "none",
+            f"log {log_name!r} was deleted after query {run.query_id} had written to it: rows "
+            "that its checkpoint counts as written are gone, so the query cannot continue",
+            hint="start the query with a new checkpoint, which creates the log if there is none",
         )

@@ -133,9 +133,10 @@ def version_before(transactions: Transactions, transaction: Transaction) -> int:
     forgotten = forgotten_count(transactions, of_queries=True)
     if last is None and is_query and transaction.version > 0 and forgotten:
         raise OutcomeUnknownError(
-            f"whether micro-batch {transaction.version} of query "
-            f"{transaction.app_id.removeprefix(QUERY)} is in the log is not known: {forgotten:,} "
-            "queries that have not written for the longest time are forgotten, and it may be one",
+            f"it is not known whether micro-batch {transaction.version} of query "
+            f"{transaction.app_id.removeprefix(QUERY)} is in the log: the log has forgotten "
+            f"the {forgotten:,} queries that had not written for the longest time, and this "
+            "may be one of them",
             hint="look whether its rows are in the log, then start the query with a new checkpoint",
         )
     return -1 if last is None else last

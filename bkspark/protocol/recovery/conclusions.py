@@ -62,7 +62,7 @@ class Evidence:
         gone = (
             None
             if member in term.known
-            else Failure(f"{member.bookie_id} was initialised anew, its data is gone")
+            else Failure(f"{member.bookie_id} was initialised again, and its data is gone")
             for member in term.ensemble
         )
         return cls(term, tuple(gone))
@@ -120,14 +120,14 @@ class Evidence:
             was_declared = f"{member.bookie_id} was declared lost"
             if index not in answers:
                 answers[index] = MemberAnswer({}, Doubt.LOST)
-                notes.append(Note(f"{was_declared} and is waited for no more"))
+                notes.append(Note(f"{was_declared}, so the recovery does not wait for it"))
                 continue
             if answers[index].doubt is not Doubt.DAMAGED:
                 answers[index] = replace(answers[index], doubt=Doubt.LOST)
             notes.append(
                 Note(
-                    f"{was_declared}, and answers all the same: what it shows counts, what it "
-                    "lacks proves nothing"
+                    f"{was_declared} but answers: its records count, and its missing data is "
+                    "not evidence"
                 )
             )
         return answers, notes

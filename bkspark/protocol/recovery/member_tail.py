@@ -72,7 +72,8 @@ def lost_data(tails: Mapping[int, MemberTail], ledger: LedgerMetadata) -> dict[i
         index: tails[index].without(
             max(tails[index].reached + 1, fragment.first_entry_id),
             f"bookie {fragment.ensemble[index].bookie_id} has lost data of ledger "
-            f"{ledger.ledger_id}: it had entry {entry_id}, and its journal ends in front of that",
+            f"{ledger.ledger_id}: it had entry {entry_id}, and its journal ends before that "
+            "entry",
         )
         for index, entry_id in lacking.items()
     }

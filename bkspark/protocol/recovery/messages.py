@@ -22,8 +22,8 @@ def entries(first: int, last: int) -> str:
 def bring_back(silent: Iterable[Member], known: Collection[Member]) -> str:
     """Return the hint for a recovery that waits for bookies."""
     return (
-        "bring back one of these bookies, then recover again; one that is gone: "
-        f"{_lost_commands(silent, known)}"
+        "bring back one of these bookies, then recover again; if a bookie will never come "
+        f"back: {_lost_commands(silent, known)}"
     )
 
 
@@ -53,7 +53,7 @@ def unconfirmed_loss(
     pieces = given_up(decision.first_entry_id, answers, quorum)
     if not pieces:
         first = decision.first_entry_id
-        return f"entries from {first} on may have been acknowledged and are given up"
+        return f"entries from {first} on are given up, although they may have been acknowledged"
     ranges = {
         is_whole: ", ".join(
             entries(piece.first_entry_id, piece.last_entry_id)
@@ -62,10 +62,14 @@ def unconfirmed_loss(
         )
         for is_whole in (False, True)
     }
-    whole = f"; so are {ranges[True]}, which are whole but follow" if ranges[True] else ""
+    whole = (
+        f"; {ranges[True]} are given up as well: they are complete, but come later"
+        if ranges[True]
+        else ""
+    )
     return (
-        f"{ranges[False]} and what followed may have been acknowledged and are given up, "
-        f"because nobody has them whole{whole}"
+        f"{ranges[False]} and all later entries are given up, and may have been acknowledged: "
+        f"no bookie has {ranges[False]} complete{whole}"
     )
 
 
@@ -78,15 +82,15 @@ def confirmed_loss(first: int, last: int) -> str:
 def loss_with_bookies(loss: Loss) -> str:
     """Describe entries that are lost, or may be, because bookies are gone."""
     names, gone = (", ".join(m.bookie_id for m in group) for group in (loss.members, loss.gone))
-    those = f"of {entries(loss.first_entry_id, loss.last_entry_id)}, those on {names}"
-    why = "were declared lost or initialised anew"
+    those = f"of {entries(loss.first_entry_id, loss.last_entry_id)}, the entries stored on {names}"
+    why = "were declared lost or initialised again"
     if loss.damaged:
         damaged = ", ".join(member.bookie_id for member in loss.damaged)
-        others = f", the others {why}" if loss.damaged != loss.gone else ""
-        why = f"fail there: the journals on {damaged} are damaged or gone{others}"
+        others = f", the other bookies {why}" if loss.damaged != loss.gone else ""
+        why = f"are of no use: the journals on {damaged} are damaged or missing{others}"
     if loss.is_certain:
-        return f"{those} cannot be read: all of these {why}"
-    return f"{those} may have been on {gone} only, which {why}"
+        return f"{those} cannot be read: all these bookies {why}"
+    return f"{those} may have had copies on {gone} only, and these bookies {why}"
 
 
 def stuck(
@@ -102,7 +106,7 @@ def stuck(
         problems: by ensemble index, in one line each.
     """
     first = decision.first_entry_id
-    what = "not all its rows are found" if decision.record else "it may have been acknowledged"
+    what = "not all its rows were found" if decision.record else "it may have been acknowledged"
     in_doubt = f"ledger {ledger.ledger_id} cannot be closed yet: entry {first} is in doubt ({what})"
     ensemble = ledger.last_fragment.ensemble
     if decision.verdict is Verdict.LOST:
@@ -112,7 +116,7 @@ def stuck(
             first,
         )
     names = _names(ensemble[index] for index in decision.waiting_for)
-    reasons = [problems.get(index, "it is silent") for index in decision.waiting_for]
+    reasons = [problems.get(index, "it does not answer") for index in decision.waiting_for]
     unable = (Doubt.DAMAGED, Doubt.DATA_LOST)
     reasons += [problems[i] for i, answer in answers.items() if answer.doubt in unable]
     return Stuck(
@@ -139,13 +143,13 @@ def _next_step(
     hints = [bring_back(silent, known)] if silent else []
     if unfenced:
         hints.append(
-            f"make it possible to write to {_names(unfenced)}, then recover again; one that can "
-            f"only be read from now on: {_lost_commands(unfenced, known)}"
+            f"make {_names(unfenced)} writable again, then recover again; if a bookie will "
+            f"stay read-only for ever: {_lost_commands(unfenced, known)}"
         )
     if hints:
         return "; or ".join(hints)
     unclear = _names(ensemble[index] for index in decision.waiting_for)
-    return f"see to what is strange on {unclear}, then recover again"
+    return f"repair the journals on {unclear}, then recover again"
 
 
 def since_lost(
@@ -160,11 +164,14 @@ def since_lost(
     Args:
         silent: the bookies that the recovery still waits for.
     """
-    gone = f"declared lost since: {_names(lost)}"
+    gone = f"declared lost since then: {_names(lost)}"
     if entry_id is None or not silent:
         return (
-            f"ledger {ledger_id} is not closed yet; of the bookies that it waited for, {gone}",
-            f"`bkspark ledger recover {ledger_id}` closes it, or says what would be lost",
+            (
+                f"ledger {ledger_id} is not closed yet; the last recovery waited for bookies that "
+                f"were {gone}"
+            ),
+            f"`bkspark ledger recover {ledger_id}` closes it, or names the loss to accept",
         )
     return (
         f"ledger {ledger_id} cannot be closed yet: entry {entry_id} is in doubt, no sure answer "
@@ -225,8 +232,8 @@ def not_replicated(
     names = ", ".join(member.bookie_id for member in waiting_for)
     return Stuck(
         f"ledger {ledger.ledger_id} cannot be closed yet: it guarantees "
-        f"{ledger.quorum.write_quorum_size} copies, and no bookie that answers shows {lacking}, "
-        f"which may have fewer (without a sure answer: {names})",
+        f"{ledger.quorum.write_quorum_size} copies, {lacking} may have fewer, and no bookie "
+        f"that answers has them (no sure answer from {names})",
         bring_back(waiting_for, ()),
         gaps[0][0],
         waiting_for,
@@ -238,7 +245,7 @@ def record_is_lost(
 ) -> Stuck:
     """Explain why the operator's consent is needed if no remaining bookie has the record."""
     return Stuck(
-        f"ledger {ledger.ledger_id} cannot be closed yet: no bookie that is left has the record "
+        f"ledger {ledger.ledger_id} cannot be closed yet: no remaining bookie has the record "
         f"of the confirmed entry {entry_id}",
         accept(ledger.ledger_id, loss),
         waiting_for=waiting_for,
@@ -248,7 +255,7 @@ def record_is_lost(
 def confirmed_is_gone(loss: Loss) -> str:
     """Return the warning about confirmed entries that are, or may be, lost."""
     line = f"DATA LOSS: {loss_with_bookies(loss)}"
-    return line if loss.is_certain else f"POSSIBLE {line}; reading them tells"
+    return line if loss.is_certain else f"POSSIBLE {line}; read the entries to find out"
 
 
 def too_few(
@@ -283,7 +290,7 @@ def cannot_be_read(ledger: LedgerMetadata, group: AddRecord, reason: str) -> Stu
     """Explain why the found entries can no longer be copied."""
     what = entries(group.first_entry_id, group.last_entry_id)
     return Stuck(
-        f"ledger {ledger.ledger_id} cannot be closed yet: {what} could be read a moment ago, and "
-        f"now {reason}",
-        "bring back one of these bookies, then recover again: it decides anew",
+        f"ledger {ledger.ledger_id} cannot be closed yet: the recovery has found {what}, but "
+        f"can no longer read all copies: {reason}",
+        "bring back one of these bookies, then recover again",
     )

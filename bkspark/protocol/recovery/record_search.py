@@ -86,7 +86,9 @@ class RecordSearch:
     def _look_up(self) -> "Step":
         """Ask the members of the next ensemble."""
         ensemble, *left = self.ensembles
-        gone = ((m, f"{m.bookie_id} was initialised anew") for m in ensemble if m not in self.known)
+        gone = (
+            (m, f"{m.bookie_id} was initialised again") for m in ensemble if m not in self.known
+        )
         asked = [member for member in ensemble if member in self.known]
         state = replace(self, awaited=frozenset(asked), ensembles=tuple(left), problems=tuple(gone))
         if not asked:

@@ -259,7 +259,7 @@ class Seeking:
         return _stop(term, stuck, ())
 
     def _give_up(self) -> "Step":
-        loss = f"{self._loss}; the ledger ends behind entry {self.search.entry_id} all the same"
+        loss = f"{self._loss}; the ledger ends after entry {self.search.entry_id} nevertheless"
         decision, note = self.decision.giving_up(self.search.end + 1, loss)
         return _write_back(self.evidence, replace(decision, last=self.search.newest), [note])
 

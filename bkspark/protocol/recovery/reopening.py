@@ -195,7 +195,7 @@ class Reopening:
             return replace(self, outcome=say.too_few_members(self.ledger, problems)), ()
         notes = []
         for index, spare in zip(missing, spares):
-            line = f"{spare.bookie_id} stands in for {ensemble[index].bookie_id}"
+            line = f"{spare.bookie_id} replaces {ensemble[index].bookie_id}"
             notes.append(Note(f"{line} from entry {self.plan.last_entry_id + 1} on"))
             ensemble[index] = spare
         plan = replace(self.plan, ensemble=tuple(ensemble))
@@ -218,7 +218,7 @@ class Reopening:
 
 
 def _no_member(problem: str) -> Note:
-    return Note(f"no member: {problem}", is_warning=True)
+    return Note(f"not a member of the new fragment: {problem}", is_warning=True)
 
 
 def told_of(

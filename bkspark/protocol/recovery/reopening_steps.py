@@ -68,9 +68,11 @@ class Open:
         if (ledger.state, ledger.term, ledger.token) != owner:
             raise ledger.fenced(self.term)
         if not ledger.goes_on:
-            raise ledger.refused("nobody goes on in it but its first writer")
+            raise ledger.refused("only the writer that created it can write to it")
         if self.last_entry_id < ledger.last_confirmed:
-            raise ledger.refused(f"it cannot go on behind entry {self.last_entry_id}")
+            raise ledger.refused(
+                f"its next writer cannot continue after entry {self.last_entry_id}"
+            )
         fragments = self._kept(ledger)
         begin, whose = self.last_entry_id + 1, (self.ensemble, self.writer_token)
         opened = Fragment(begin, self.term, *whose, has_headers=True, owner=self.term)

@@ -152,7 +152,7 @@ class Replication:
             count = self._needed.ack_quorum_size
             return replace(self, outcome=say.too_few(self.ledger, short, count, problems)), ()
         notes = [
-            Note(f"{spare.bookie_id} stands in for {self.ensemble[index].bookie_id}")
+            Note(f"{spare.bookie_id} replaces {self.ensemble[index].bookie_id}")
             for index, spare in places.items()
         ]
         state = replace(
@@ -190,7 +190,7 @@ class Replication:
         notes = [Note(f"wrote back {count}")]
         lacking = [before[index].bookie_id for index in self._owners if index not in written]
         if lacking:
-            line = f"closing it without copies on {', '.join(lacking)}"
+            line = f"closing the ledger without copies on {', '.join(lacking)}"
             notes.append(Note(line, is_warning=True))
         return replace(self, outcome=Replicated(ensemble)), (*instructions, *notes)
 

@@ -20,8 +20,8 @@ class DisplacedError(OutcomeUnknownError):
     @classmethod
     def of(cls, ledger_id: int) -> "DisplacedError":
         return cls(
-            f"ledger {ledger_id} is being recovered by somebody else",
-            hint="wait for it, or recover again",
+            f"another recovery of ledger {ledger_id} is running",
+            hint="wait until that recovery has ended, or recover again",
         )
 
 

@@ -46,20 +46,20 @@ class Verdict(Enum):
     """The verdict on the group that begins at a given entry."""
 
     KEEP = "every row has a good copy"
-    ABSENT = "it never was acknowledged and never can be"
+    ABSENT = "it was never acknowledged and never can be"
     UNDECIDED = "more bookies must answer"
-    LOST = "it may have been acknowledged, and only what is lost or damaged could tell"
+    LOST = "it may have been acknowledged, and only lost or damaged bookies could tell"
 
 
 class Doubt(Enum):
     """Why records may have been on a member although the member does not show them."""
 
-    TORN = "its journal ends in an incomplete record, whatever that may have been"
-    DAMAGED = "its journal is damaged with something behind the damage"
-    LOST = "an operator declared it lost for ever, whether or not it came back"
-    UNCLEAR = "what lies among its journals is none, or one that was listed cannot be read"
-    DATA_LOST = "it lacks what it took before the metadata named it, or is known to have had"
-    UNFENCED = "it can be read but not be fenced"
+    TORN = "its journal ends in an incomplete record"
+    DAMAGED = "its journal is damaged in the middle"
+    LOST = "an operator declared it lost for ever"
+    UNCLEAR = "a strange file lies among its journals, or a listed journal cannot be read"
+    DATA_LOST = "it lacks data that it had stored"
+    UNFENCED = "it can be read, but not fenced"
 
 
 WAITED_FOR = (Doubt.UNCLEAR, Doubt.UNFENCED)

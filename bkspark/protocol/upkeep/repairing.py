@@ -61,8 +61,8 @@ class Standing(Enum):
     """The state of a member that lacks data."""
 
     ANSWERS = "it answers"
-    GONE = "it surely has nothing any more"
-    SILENT = "nothing is known of what it has"
+    GONE = "its data is gone"
+    SILENT = "its data is unknown"
 
 
 @dataclass(frozen=True, slots=True)

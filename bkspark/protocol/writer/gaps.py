@@ -48,5 +48,5 @@ def _out_of_reach(
     return NotEnoughBookiesError(
         f"ledger {ledger.ledger_id}: entry {add.first_entry_id} cannot reach {count} bookies "
         f"({reasons})",
-        hint="recovery decides about it; add bookies and open the ledger",
+        hint="add bookies, then open the ledger: a recovery decides whether it has the entry",
     )

@@ -35,8 +35,8 @@ def gap(ledger: LedgerMetadata, pending: PendingAdds) -> str:
     names = ", ".join(ensemble[index].bookie_id for index in sorted(lacking))
     first, last = lagging.last_add_fully_replicated + 1, pending.last_add_confirmed
     return (
-        f"ledger {ledger.ledger_id} guarantees {ledger.quorum.write_quorum_size} copies, and of "
-        f"entries {first} to {last}, which are acknowledged, those on {names} are lacking"
+        f"ledger {ledger.ledger_id} guarantees {ledger.quorum.write_quorum_size} copies, and "
+        f"copies of the acknowledged entries {first} to {last} are missing on {names}"
     )
 
 
@@ -47,5 +47,5 @@ def no_bookie(
     reasons = "; ".join(changes.failures.values())
     return NotEnoughBookiesError(
         f"{gap(ledger, pending)} ({reasons})",
-        hint="the ledger is left open; add bookies and recover it, which makes the copies",
+        hint="the ledger stays open; add bookies and recover the ledger, which makes the copies",
     )

@@ -258,7 +258,7 @@ class Swap:
             LedgerFencedError: this writer no longer owns the ledger.
         """
         if metadata is None:
-            raise LedgerFencedError(f"ledger {self.ledger_id} is gone")
+            raise LedgerFencedError(f"ledger {self.ledger_id} does not exist any more")
         try:
             return metadata.with_ensemble(
                 *(self.first_entry_id, self.ensemble),

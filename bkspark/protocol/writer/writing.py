@@ -60,7 +60,7 @@ from bkspark.protocol.writer.last_copies import no_bookie, nobody_takes_them
 
 ADDS_IN_FLIGHT_MAX = 4
 
-_HINT = "recovery decides about entries without an ack; open the ledger to see"
+_HINT = "open the ledger: a recovery decides about unacknowledged entries"
 
 
 class LedgerWriter:
@@ -144,7 +144,7 @@ class LedgerWriter:
 
     def _there(self, newest: LedgerMetadata | None) -> LedgerMetadata:
         if newest is None:
-            raise LedgerFencedError(f"ledger {self.metadata.ledger_id} is gone")
+            raise LedgerFencedError(f"ledger {self.metadata.ledger_id} does not exist any more")
         if self.pending.lagging is not None and self.pending.lagging.adds:
             raise no_bookie(self.metadata, self.pending, self.changes)
         return newest
@@ -296,7 +296,7 @@ class LedgerWriter:
             raise OutcomeUnknownError(
                 f"ledger {self.metadata.ledger_id}: entry {event.first_entry_id} was not "
                 f"acknowledged within {round(event.seconds, 2):g} s",
-                hint="recovery decides about it; open the ledger to see",
+                hint="open the ledger: a recovery decides whether it has the entry",
             )
 
     # --- members ---------------------------------------------------------------------------------

@@ -148,7 +148,7 @@ def test_nobody_fails_where_it_cannot_be_noted(
     )
     with full_rig.faults.installed():
         assert chosen(full_rig) == set(full_rig.urls) - {"bookie-1"}
-    assert said(logging.WARNING, "bookie-1", "could not be noted")
+    assert said(logging.WARNING, "bookie-1", "could not be stored")
 
 
 def test_who_only_looks_notes_nothing(full_rig: Rig) -> None:

@@ -88,7 +88,7 @@ def test_of_two_copies_neither_is_taken(rig: Rig) -> None:
     url, before = another_place(rig), registered(rig)
     copy(rig, url)
     names = rig.names("bookie-1")
-    with pytest.raises(InvalidRequestError, match="as well, and that is another storage"):
+    with pytest.raises(InvalidRequestError, match="as well, in other storage"):
         move(rig, "bookie-1", url)
     assert registered(rig) == before
     assert rig.names("bookie-1") == names
@@ -143,7 +143,7 @@ def test_a_damaged_cookie_at_the_old_place_says_nothing(rig: Rig) -> None:
     url = another_place(rig)
     copy(rig, url)
     rig.replace_file("bookie-1", "COOKIE", b"?")
-    with pytest.raises(InvalidRequestError, match="cannot be told"):
+    with pytest.raises(InvalidRequestError, match="it is not known whether"):
         move(rig, "bookie-1", url)
 
 
@@ -154,7 +154,7 @@ def test_an_old_place_that_does_not_answer_may_be_anything(make_rig: Callable[..
     old = Path(posix.path_of(rig.urls["bookie-1"]))
     old.rename(old.with_suffix(".away"))
     old.write_text("no directory")
-    with pytest.raises(InvalidRequestError, match="cannot be told"):
+    with pytest.raises(InvalidRequestError, match="it is not known whether"):
         move(rig, "bookie-1", url)
     old.unlink()
     move(rig, "bookie-1", url)
@@ -176,7 +176,7 @@ def test_one_storage_is_known_by_whichever_name_can_be_written_to(rig: Rig, sile
         )
 
     rig.faults.decide = fails
-    why = "cannot be told" if silent == "both" else "another storage"
+    why = "it is not known whether" if silent == "both" else "in other storage"
     with rig.faults.installed(), pytest.raises(InvalidRequestError, match=why):
         move(rig, "bookie-1", url)
 
@@ -210,10 +210,10 @@ def test_of_two_who_move_it_at_once_one_is_told(rig: Rig, monkeypatch: pytest.Mo
         move(rig, "bookie-1", first)
 
     monkeypatch.setattr(bookies.moving, "_require_one_place", overtaken)
-    with pytest.raises(InvalidRequestError, match="meanwhile"):
+    with pytest.raises(InvalidRequestError, match="another command moved or initialised"):
         move(rig, "bookie-1", second)
     assert registered(rig) == first
-    with pytest.raises(InvalidRequestError, match="another storage"):
+    with pytest.raises(InvalidRequestError, match="in other storage"):
         move(rig, "bookie-1", second)
 
 

@@ -142,7 +142,7 @@ def test_a_close_tells_in_its_time_what_is_lacking(memory_rig: Rig, keeper: Book
     gate.close(slow)
     handle.append(b"0")
     error = handle._no_end("the writer")
-    assert f"of entries 0 to 0, which are acknowledged, those on {slow} are lacking" in str(error)
+    assert f"the acknowledged entries 0 to 0 are missing on {slow}" in str(error)
     gate.open()
     handle.close()
 

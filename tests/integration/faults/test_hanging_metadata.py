@@ -189,7 +189,7 @@ def in_a_child(calls: list[Callable[[], object]]) -> int:
                 try:
                     call()
                 except InvalidRequestError as error:
-                    refused += "made in another process" in str(error)
+                    refused += "belongs to another process" in str(error)
         finally:
             os._exit(refused)
     watch, (_, status) = Stopwatch(), os.waitpid(child, 0)

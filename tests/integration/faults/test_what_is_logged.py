@@ -47,7 +47,7 @@ def test_a_bookie_that_fails_under_a_handle_is_told_of_and_so_is_who_takes_its_p
         handle.append(b"2")
     ledger = f"ledger {handle.ledger_id}"
     assert said(logging.WARNING, ledger, f"bookie {victim} is given up", reason)
-    [line] = said(logging.INFO, ledger, f"bookie {successor} takes the place of {victim}")
+    [line] = said(logging.INFO, ledger, f"bookie {successor} replaces {victim}")
     assert re.search("from entry [12] on", line)  # entry 1 may have had its ack by then
     assert reason in line
     gaps = said(logging.WARNING, ledger, "entries from 1 to 1 have", f"none on {victim}")
@@ -70,7 +70,7 @@ def test_a_handle_that_goes_on_with_fewer_copies_says_so(
     [line] = said(logging.WARNING, f"ledger {handle.ledger_id}", "fewer than 3 copies")
     assert "entries from 1 on get" in line
     assert f"none on {victim} ({handle.faults[victim]})" in line
-    assert not said(logging.INFO, "takes the place")
+    assert not said(logging.INFO, "replaces")
     handle.release()
 
 
@@ -131,7 +131,7 @@ def test_a_batch_tells_who_steps_in_or_that_there_are_fewer_copies(
         ledger = f"ledger {result.ledger_id}"
         reason = result.failures[victim].removeprefix(f"bookie {victim}: ")
         assert said(logging.WARNING, ledger, f"bookie {victim} is given up", reason)
-        changes = said(logging.INFO, ledger, f"takes the place of {victim}", reason)
+        changes = said(logging.INFO, ledger, f"replaces {victim}", reason)
         gaps = said(logging.WARNING, ledger, "entries from 0 on", "fewer than 3 copies", reason)
         assert (len(changes), len(gaps)) == ((1, 0) if has_spare else (0, 1))
 
@@ -205,7 +205,7 @@ def test_rolls_are_told_with_their_reason(memory_keeper: BookKeeper, said: Said)
         writer.append(b"0")
         writer.roll()
         second = writer.ledger_id
-        asked = f"rolled from ledger {first} to {second} at offset 1: this was asked for"
+        asked = f"rolled from ledger {first} to {second} at offset 1: the caller asked for it"
         assert said(logging.INFO, "log wal", asked)
         writer.append(b"1")
         writer.append(b"2")
@@ -227,7 +227,12 @@ def test_a_sink_tells_of_its_rolls(
     make_rig: Callable[..., Rig], said: Said, limits: RollPolicy, reason: str
 ) -> None:
     Driver(make_rig(), limits=limits).run(0)
-    assert said(logging.INFO, f"log {LOG}: closed ledger", "the next batch rolls on", reason)
+    assert said(
+        logging.INFO,
+        f"log {LOG}: closed ledger",
+        "and the next micro-batch begins another ledger",
+        reason,
+    )
 
 
 def test_a_sink_tells_who_goes_on_in_a_ledger(make_rig: Callable[..., Rig], said: Said) -> None:
@@ -235,7 +240,7 @@ def test_a_sink_tells_who_goes_on_in_a_ledger(make_rig: Callable[..., Rig], said
     driver.run(0)
     driver.held.rest()
     driver.run(1)
-    assert said(logging.INFO, f"log {LOG}: goes on in ledger", "in term 2")
+    assert said(logging.INFO, f"log {LOG}: continues in ledger", "in term 2")
 
 
 def test_loggers_are_named_like_their_subsystems(

@@ -47,7 +47,7 @@ def test_a_bad_copy_is_told_of_once_however_often_it_is_read(
             found = read_view_in_order(cluster, view, None, None, Password())
             assert sum(table.num_rows for table in found) == 30
             assert [fault.bookie_id for fault in found.faults] == [victim]
-    lines = said(logging.WARNING, "stepped over")
+    lines = said(logging.WARNING, "skipped a copy")
     assert (
         len(lines)
         == len(set(lines))
@@ -69,7 +69,7 @@ def test_a_handle_tells_of_a_copy_once(
         reader = memory_keeper.open_ledger(handle.ledger_id)
         for _ in range(3):
             assert len(list(reader.read())) == 5
-    lines = said(logging.WARNING, "stepped over", f"ledger {handle.ledger_id}", victim)
+    lines = said(logging.WARNING, "skipped a copy", f"ledger {handle.ledger_id}", victim)
     assert len(lines) == 1
     assert reader.faults[victim] in lines[0]
 
@@ -85,7 +85,7 @@ def test_looks_at_an_open_tail_tell_of_a_bookie_once(
     reader = memory_keeper.open_ledger(handle.ledger_id, recovery=False)
     for _ in range(3):
         reader.read_last_add_confirmed()
-    assert len(said(logging.WARNING, "stepped over", f"ledger {handle.ledger_id}", victim)) == 1
+    assert len(said(logging.WARNING, "skipped a copy", f"ledger {handle.ledger_id}", victim)) == 1
     handle.release()
 
 
@@ -115,7 +115,7 @@ def test_a_bookie_that_does_not_say_how_far_a_tail_goes_is_told_of_once(
             for _ in range(3):
                 look_at(cluster, "wal", Password())
         ledger = f"ledger {writer.ledger_id} on bookie {victim}"
-        assert len(said(logging.WARNING, "stepped over", ledger)) == 1
+        assert len(said(logging.WARNING, "skipped a copy", ledger)) == 1
         memory_rig.faults.down = set()
 
 
@@ -147,7 +147,7 @@ def test_nobody_is_blamed_for_what_a_later_writer_changed_during_a_look(
             reader = keeper.open_ledger(ledger_id, recovery=False)
             assert (reader.last_add_confirmed, reader.faults) == (29, {})
         assert memory_rig.faults.decide is no_fault
-    assert not said(logging.WARNING, "stepped over")
+    assert not said(logging.WARNING, "skipped a copy")
 
 
 def damaged_copies(rig: Rig, bookie_id: str) -> int:
@@ -169,7 +169,7 @@ def test_a_bad_copy_that_a_commit_would_have_copied_is_told_of(
         rig.faults.down = set()
     assert damaged_copies(rig, bad) == 1
     commit(target, reports)
-    assert len(said(logging.WARNING, "stepped over entry log", f"on bookie {bad}")) == 1
+    assert len(said(logging.WARNING, "skipped a copy: entry log", f"on bookie {bad}")) == 1
 
 
 def test_a_bad_copy_that_a_recovery_meets_is_told_of(
@@ -190,7 +190,7 @@ def test_a_bad_copy_that_a_recovery_meets_is_told_of(
     assert damaged_copies(rig, bad) == 1
     with BookKeeper(rig.uri) as keeper:
         keeper.recover_ledger(target.ledger_id)
-    assert len(said(logging.WARNING, "stepped over entry log", f"on bookie {bad}")) == 1
+    assert len(said(logging.WARNING, "skipped a copy: entry log", f"on bookie {bad}")) == 1
     warned = {record.name for record in caplog.records if record.levelno == logging.WARNING}
     assert warned == {"bkspark.ledger.recovery.fencing"}  # before it was copied anew
 
@@ -206,4 +206,4 @@ def test_a_bad_copy_of_rows_that_go_into_another_ledger_is_told_of(
     bad = batch.staging.bookies[0].bookie_id
     assert damaged_copies(rig, bad)
     assert driver.commit(batch)
-    assert said(logging.WARNING, "stepped over entry log", f"on bookie {bad}")
+    assert said(logging.WARNING, "skipped a copy: entry log", f"on bookie {bad}")

@@ -239,7 +239,7 @@ def test_behind_a_damaged_prefix_nothing_is_believed(kept: Kept) -> None:
     assert [n for n in range(40) if is_found(kept, found, n)] == list(range(10))
     page = found.page_of(kept.root(), 30)
     assert page is not None
-    assert "wrong, with something behind" in page.problem
+    assert "wrong bytes, and data follows" in page.problem
     kept.bytes_read = 0
     assert not is_found(kept, found, 31)
     assert kept.bytes_read == 0

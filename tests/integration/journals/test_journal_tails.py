@@ -258,7 +258,7 @@ def test_what_stands_in_front_of_damage_is_kept(memory_rig: Rig) -> None:
     flip(memory_rig, writer.names[0], journal_of(writer), size + 100)
     with pytest.raises(NotEnoughBookiesError, match="entry 1 is in doubt") as caught:
         writer.recover(run=one_by_one(lost=[writer.names[1]]))
-    assert "ends in bytes that are wrong" in str(caught.value)
+    assert "ends in wrong bytes" in str(caught.value)
     assert writer.recover().last_entry_id == 0
     assert not violations(memory_rig, writer.ledger_id, writer.sent, writer.acked)
 

@@ -102,7 +102,7 @@ def test_more_unconfirmed_rows_than_any_writer_has_are_doubted(
 
 @pytest.mark.parametrize(
     ("passed_max", "problem"),
-    [(2 * MIB, "ends in bytes that are wrong"), (64 * MIB, "is damaged at byte")],
+    [(2 * MIB, "ends in wrong bytes"), (64 * MIB, "is damaged at byte")],
     ids=["not passed", "passed"],
 )
 def test_a_reader_reads_no_record_that_only_claims_to_be_long(
@@ -225,7 +225,7 @@ def test_a_journal_that_claims_terabytes_keeps_no_recovery_busy(
         assert writer.recover(tell=told.append).last_entry_id == 2
         assert sum(bytes_read) < 200 * MIB
         [line] = [line for line in told if f"bookie {writer.names[0]} " in line]
-        assert "with something behind them (4,398,0" in line
+        assert "and data follows them (4,398,0" in line
         found = [entry.value for entry in keeper.open_ledger(writer.ledger_id).read(0, 2)]
     assert found == list(writer.sent.values())
 

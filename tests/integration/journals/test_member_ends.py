@@ -127,8 +127,8 @@ def test_a_bookie_that_lost_the_ledgers_folder_is_not_empty(
     found = end_of(writer, root)
     assert not found.is_sure(None)
     assert found.problem == (
-        f"bookie {writer.names[0]} has lost data of ledger 0: it lacks the marker that it took "
-        "before the ledger named it"
+        f"bookie {writer.names[0]} has lost data of ledger 0: it lacks the marker that it stored "
+        "before it became a member"
     )
 
 

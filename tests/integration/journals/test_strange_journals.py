@@ -91,7 +91,7 @@ def test_strange_things_on_all_bookies_are_waited_for_and_no_loss_is_offered(
     with pytest.raises(NotEnoughBookiesError, match="in doubt") as caught:
         writer.recover(accepts_loss=lambda _: True)
     names = ", ".join(writer.names)
-    assert f"see to what is strange on {names}, then recover again" in str(caught.value)
+    assert f"repair the journals on {names}, then recover again" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_2_1_4_an_id_is_given_once(keeper: BookKeeper) -> None:
                 handle.append_async(taken, b"again")
         with pytest.raises(InvalidRequestError, match="below 0"):
             handle.append_async(-1, b"")
-        with pytest.raises(InvalidRequestError, match="is bytes"):
+        with pytest.raises(InvalidRequestError, match="must be bytes"):
             handle.append_async(1, "text")  # type: ignore[arg-type]
         handle.append(1, b"fills the hole")
         assert waiting.result(120) == 2
@@ -195,7 +195,7 @@ def test_close_waits_for_what_is_on_its_way(keeper: BookKeeper, memory_rig: Rig)
 
 
 def test_rows_of_a_schema_have_no_chosen_ids(keeper: BookKeeper) -> None:
-    with pytest.raises(InvalidRequestError, match="are bytes"):
+    with pytest.raises(InvalidRequestError, match="of bytes only"):
         keeper.create_ledger_adv(schema=None)
 
 

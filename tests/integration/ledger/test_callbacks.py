@@ -117,7 +117,7 @@ def test_a_caller_does_not_wait_for_ever_for_a_callback(
             "force": handle.force,
             "close": handle.close,
         }
-        expected = "was not taken" if what == "room" else "no answer within"
+        expected = "was not accepted" if what == "room" else "no answer within"
         with pytest.raises(BookKeeperError, match=expected):
             calls[what]()
         may_go_on.set()

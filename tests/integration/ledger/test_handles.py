@@ -304,7 +304,7 @@ def test_rb_13_a_last_add_confirmed_never_goes_back(rig: Rig, keeper: BookKeeper
         reader = keeper.open_ledger(handle.ledger_id, recovery=False)
         away = {name: rig.lose(name) for name in rig.urls}
         with pytest.raises(
-            BookieUnavailableError, match="how far ledger 0 may be read is not known"
+            BookieUnavailableError, match="the last confirmed entry of ledger 0 is not known"
         ):
             reader.read_last_add_confirmed()
         assert reader.last_add_confirmed == 1

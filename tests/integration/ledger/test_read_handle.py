@@ -150,10 +150,10 @@ def test_2_3_8_unconfirmed_entries_are_read_only_by_name(
     writer.add(0, 1)
     reader = keeper.open_ledger(writer.ledger_id, recovery=False)
     assert reader.last_add_confirmed == 0
-    with pytest.raises(NoSuchEntryError, match="the last confirmed one is 0"):
+    with pytest.raises(NoSuchEntryError, match="the last confirmed entry is 0"):
         list(reader.read(0, 1))
     assert [entry.value for entry in reader.read_unconfirmed(0, 1)] == [b"entry 0", b"entry 1"]
-    with pytest.raises(NoSuchEntryError, match="entry 2 of ledger 0 is not there"):
+    with pytest.raises(NoSuchEntryError, match="ledger 0 does not have entry 2"):
         list(reader.read_unconfirmed(2, 2))
 
 
@@ -163,7 +163,7 @@ def test_2_3_8_nobody_is_told_to_wait_for_what_will_never_come(keeper: BookKeepe
     with pytest.raises(NoSuchEntryError, match=r"wait_for\(\) waits"):
         keeper.open_ledger(handle.ledger_id, recovery=False).read_arrow(2, 50)
     handle.close()
-    with pytest.raises(NoSuchEntryError, match="the ledger is closed, so no more will come"):
+    with pytest.raises(NoSuchEntryError, match="the ledger is closed, so it gets no more entries"):
         keeper.open_ledger(handle.ledger_id).read_arrow(2, 50)
 
 

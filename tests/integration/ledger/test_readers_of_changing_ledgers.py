@@ -133,6 +133,6 @@ def test_a_reader_across_a_change_of_term_believes_only_terms_that_are_open(
     assert [entry.entry_id for entry in reader.read()] == list(range(fill + 1))
     store(writer.names[1])
     with pytest.raises(
-        BookieUnavailableError, match="a record is of term 2, which is not open yet"
+        BookieUnavailableError, match="a record is of term 2, which has not begun yet"
     ):
         reader.read_last_add_confirmed()

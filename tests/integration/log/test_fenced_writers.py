@@ -194,7 +194,7 @@ def test_no_bookie_takes_a_new_fragment(
         return mine
 
     def refuse(*_args: object, **_options: object) -> None:
-        raise BookieUnavailableError("it lacks what it has taken")
+        raise BookieUnavailableError("has lost data that it had stored")
 
     monkeypatch.setattr(members, "_still_mine", still_mine)
     monkeypatch.setattr("bkspark.cluster.ensembles._Pool.choose_up_to", lambda *_, **__: [])

@@ -235,5 +235,5 @@ def test_a_batch_that_was_let_go_before_its_answer_came_is_not_said_to_have_fail
     rig.faults.decide = lose_answer
     with rig.faults.installed(), pytest.raises(OutcomeUnknownError, match="was deleted") as caught:
         batch_commit.commit(target, reports)
-    assert "find out what removed it" in caught.value.hint
+    assert "find out what removed them" in caught.value.hint
     assert rig.rows() == flat(partitions_of(3, first=2))

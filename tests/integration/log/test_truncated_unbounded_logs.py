@@ -73,7 +73,7 @@ def test_what_is_written_to_stays(log: LogHandle) -> None:
             writer.append(b"%d" % number)
         with pytest.raises(InvalidRequestError, match="up to offset 0, not 1") as refused:
             log.truncate(1)
-        assert "roll it first" in str(refused.value)
+        assert "roll the log first" in str(refused.value)
         writer.roll()
         with pytest.raises(InvalidRequestError, match="up to offset 3, not 4"):
             log.truncate(4)
@@ -223,7 +223,7 @@ def test_in_front_of_a_tail_whose_record_is_damaged_what_is_surely_not_wanted_go
         patched.setattr(environment, "now_ms", lambda: later)
         log.retain()
     assert log.first_offset == (end if "max_seconds" in keeps else 0)
-    assert said(logging.WARNING, "keeps what it has behind offset", NAME)
+    assert said(logging.WARNING, "retention deletes nothing after offset", NAME)
     with pytest.raises(CorruptDataError):
         log.truncate(end + 1)
 

@@ -76,7 +76,7 @@ def test_what_is_undecided_in_front_of_a_truncation_is_nobody_s_to_tell(
         with log.writer() as writer:
             writer.append_many([b"%d" % number] * 2)
     truncate_ledger(keeper._cluster, writer.ledger_id, 4)
-    with pytest.raises(NoSuchEntryError, match="begins at entry 4 now: what term"):
+    with pytest.raises(NoSuchEntryError, match="begins at entry 4 now: earlier entries of term"):
         log.resolve_outcome(Undecided(writer.ledger_id, 1, 1, 1, 1))
     kept = one_ledger(log).fragments[0]
     assert log.resolve_outcome(Undecided(writer.ledger_id, 5, 5, 3, kept.owner)) == range(5, 6)

@@ -185,13 +185,13 @@ def test_whoever_is_displaced_looks_for_no_spares(memory_rig: Rig, pauses: list[
     report = writer.recover(run=one_by_one(before=overtake))
     assert (report.last_entry_id, len(pauses) > 0) == (2, True)
     assert any("displaced" in note for note in report.notes)
-    assert not any("stands in" in note for note in report.notes)
+    assert not any("replaces" in note for note in report.notes)
 
 
 def test_one_that_is_displaced_for_ever_gives_up(memory_rig: Rig, pauses: list[float]) -> None:
     writer = interrupted_writer(memory_rig)
     run = one_by_one(before=displaced_when_writing_back(writer, 10**6))
-    with pytest.raises(OutcomeUnknownError, match="being recovered by somebody else"):
+    with pytest.raises(OutcomeUnknownError, match="another recovery of ledger"):
         writer.recover(run=run)
     assert memory_rig.ledger(writer.ledger_id).term == 1 + 2 * recovering.TAKEOVERS_MAX
     assert pauses

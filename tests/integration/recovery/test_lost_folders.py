@@ -238,5 +238,5 @@ def test_what_is_lost_beyond_the_promise_is_told(memory_rig: Rig) -> None:
     assert report.last_entry_id == 2
     assert report.losses
     for loss in report.losses:
-        assert loss.startswith("of entries 0 to 1, those on")
-        assert "are damaged or gone" in loss
+        assert loss.startswith("of entries 0 to 1, the entries stored on")
+        assert "are damaged or missing" in loss

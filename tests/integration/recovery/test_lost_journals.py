@@ -82,7 +82,7 @@ def test_a_lost_journal_is_no_absence(sizes: tuple[int, int, int], how: str, rig
     for _ in range(2):
         error = stuck(writer, run=one_by_one(lost=away), accepts_loss=lambda _loss: True)
         assert "entry 0 is in doubt" in str(error)
-    assert "it lacks the journal that it began before the ledger named it" in str(error)
+    assert "it lacks the journal that it began before it became a member" in str(error)
     assert rig.ledger(writer.ledger_id).state is LedgerState.IN_RECOVERY
     assert writer.recover().last_entry_id == 0
 

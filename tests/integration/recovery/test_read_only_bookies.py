@@ -102,7 +102,7 @@ def test_it_can_be_declared_lost_where_it_is(memory_rig: Rig) -> None:
     declare_lost(writer.cluster, second)
     with read_only(memory_rig, [first]):
         error = stuck(writer, accepts_loss=lambda _: True)
-        assert f"make it possible to write to {first}" in error.hint
+        assert f"make {first} writable again" in error.hint
         assert f"`bkspark bookie lost {first}`" in error.hint
         declare_lost(writer.cluster, first)
         assert "--accept-loss" in stuck(writer).hint
@@ -130,7 +130,7 @@ def test_one_that_takes_everything_but_a_fence_can_be_declared_lost_too(memory_r
         with pytest.raises(InvalidRequestError, match="is not lost: it answers"):
             declare_lost(writer.cluster, first)
         hint = stuck(writer).hint
-        assert f"`bkspark bookie lost {second}`; or make it possible to write to {first}" in hint
+        assert f"`bkspark bookie lost {second}`; or make {first} writable again" in hint
         declare_lost(writer.cluster, second)
         assert f"`bkspark bookie lost {first}`" in stuck(writer).hint
         declare_lost(writer.cluster, first)

@@ -209,7 +209,7 @@ def test_without_the_record_of_the_confirmed_entry_it_takes_a_word_and_closes_be
     declare_lost(writer.cluster, old)
     told = views.recovery_of(writer.cluster, memory_rig.ledger(writer.ledger_id))
     assert told is not None
-    assert (told["waiting_for"], f"declared lost since: {old}" in told["reason"]) == ([], True)
+    assert (told["waiting_for"], f"declared lost since then: {old}" in told["reason"]) == ([], True)
     with pytest.raises(NotEnoughBookiesError, match="--accept-loss") as caught:
         writer.recover()
     last = count - 1

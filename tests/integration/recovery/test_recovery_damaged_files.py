@@ -94,7 +94,7 @@ def test_a_file_with_one_good_copy_and_no_spare_closes_nothing(make_rig: MakeRig
     target, (one, _) = recorded(rig)
     damage(rig, target, one[0], 0)
     damage(rig, target, one[0], 1)
-    with pytest.raises(NotEnoughBookiesError, match="there is a damaged copy in place"):
+    with pytest.raises(NotEnoughBookiesError, match="a damaged copy is in its place"):
         closed_at(rig, target)
     assert rig.ledger(target.ledger_id).state is LedgerState.IN_RECOVERY
 
@@ -104,5 +104,5 @@ def test_a_file_without_a_good_copy_is_no_whole_commit(make_rig: MakeRig) -> Non
     target, (one, _) = recorded(rig)
     for index in range(3):
         damage(rig, target, one[0], index)
-    with pytest.raises(NotEnoughBookiesError, match="not all its rows are found"):
+    with pytest.raises(NotEnoughBookiesError, match="not all its rows were found"):
         closed_at(rig, target)

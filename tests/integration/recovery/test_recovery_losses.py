@@ -76,7 +76,7 @@ def test_damage_on_a_lost_bookie_that_comes_back_stays_damage(memory_rig: Rig) -
     flip(memory_rig, writer, 0, size_of(memory_rig, writer, 0) // 2 - 60)
     with pytest.raises(NotEnoughBookiesError) as caught:
         writer.recover(run=one_by_one(lost=[writer.names[1]]))
-    assert "ends in bytes that are wrong" in str(caught.value)
+    assert "ends in wrong bytes" in str(caught.value)
 
 
 def test_no_entry_is_given_up_while_a_bookie_outside_of_its_write_set_is_silent(rig: Rig) -> None:
@@ -134,7 +134,7 @@ def test_intact_records_behind_damage_are_kept_where_another_bookie_fills_the_ga
     lose(rig, writer, 2)
     told: list[str] = []
     report = writer.recover(accepts_loss=lambda loss: not told.append(loss))
-    assert told == ["entries from 5 on may have been acknowledged and are given up"]
+    assert told == ["entries from 5 on are given up, although they may have been acknowledged"]
     assert (report.last_entry_id, report.kept, report.losses) == (4, 3, [])
     assert not violations(rig, writer.ledger_id, writer.sent, writer.acked)
 
@@ -149,8 +149,9 @@ def test_what_is_given_up_is_told_range_by_range(memory_rig: Rig) -> None:
             damage(memory_rig, writer, index, entry_id)
     lose(memory_rig, writer, 2)
     loss = (
-        "entry 2, entry 4 and what followed may have been acknowledged and are given up, because "
-        "nobody has them whole; so are entry 3, entries 5 to 6, which are whole but follow"
+        "entry 2, entry 4 and all later entries are given up, and may have been acknowledged: no "
+        "bookie has entry 2, entry 4 complete; entry 3, entries 5 to 6 are given up as well: "
+        "they are complete, but come later"
     )
     with pytest.raises(NotEnoughBookiesError, match=loss):
         writer.recover()
@@ -172,12 +173,12 @@ def test_confirmed_entries_that_damage_hides_on_qa_bookies_are_named(
     assert report.last_entry_id == 3
     damaged = ", ".join(names if is_certain else names[:2])
     [loss] = report.losses
-    those = f"of entry 2, those on {', '.join(names)}"
-    fails = f"fail there: the journals on {damaged} are damaged or gone"
+    those = f"of entry 2, the entries stored on {', '.join(names)}"
+    fails = f"are of no use: the journals on {damaged} are damaged or missing"
     if is_certain:
-        assert loss == f"{those} cannot be read: all of these {fails}"
+        assert loss == f"{those} cannot be read: all these bookies {fails}"
     else:
-        assert loss == f"{those} may have been on {damaged} only, which {fails}"
+        assert loss == f"{those} may have had copies on {damaged} only, and these bookies {fails}"
 
 
 def test_damage_on_fewer_than_qa_bookies_is_no_loss(rig: Rig) -> None:
@@ -197,8 +198,8 @@ def test_damage_and_loss_count_together(memory_rig: Rig) -> None:
     [loss] = writer.recover(accepts_loss=lambda _: True).losses
     lost, damaged = writer.names[:2]
     assert loss.endswith(
-        f"on {lost}, {damaged} only, which fail there: the journals on {damaged} are damaged or "
-        "gone, the others were declared lost or initialised anew"
+        f"on {lost}, {damaged} only, and these bookies are of no use: the journals on {damaged} "
+        "are damaged or missing, the other bookies were declared lost or initialised again"
     )
 
 
@@ -218,9 +219,11 @@ def test_r14_what_is_confirmed_behind_damage_is_not_cut_off(rig: Rig) -> None:
 
     report = writer.recover(accepts_loss=accepts)
     assert report.last_entry_id == 2
-    assert told == ["entries from 3 on may have been acknowledged and are given up"]
+    assert told == ["entries from 3 on are given up, although they may have been acknowledged"]
     [loss] = report.losses
-    assert loss.startswith(f"of entries 0 to 2, those on {', '.join(writer.names)} may have been")
+    assert loss.startswith(
+        f"of entries 0 to 2, the entries stored on {', '.join(writer.names)} may have had"
+    )
 
 
 @pytest.mark.parametrize("is_made_anew", [False, True])
@@ -240,11 +243,11 @@ def test_confirmed_entries_whose_bookies_are_gone_are_named(
     report = writer.recover()
     b0, b1, b2, b3, b4 = writer.names
     assert (report.last_entry_id, report.lost_from) == (10, None)
-    gone = f"of entries 0 to 9, those on {b3}, {b4}, {b0} cannot be read"
+    gone = f"of entries 0 to 9, the entries stored on {b3}, {b4}, {b0} cannot be read"
     assert sum(gone in loss for loss in report.losses) == 1
     assert {loss.partition(" may ")[0] for loss in report.losses if " may " in loss} == {
-        f"of entries 0 to 9, those on {b2}, {b3}, {b4}",
-        f"of entries 0 to 9, those on {b4}, {b0}, {b1}",
+        f"of entries 0 to 9, the entries stored on {b2}, {b3}, {b4}",
+        f"of entries 0 to 9, the entries stored on {b4}, {b0}, {b1}",
     }
     assert any(note.startswith(f"DATA LOSS: {gone}") for note in report.notes)
     assert sum(note.startswith("POSSIBLE DATA LOSS: ") for note in report.notes) == 2

@@ -14,7 +14,9 @@ from bkspark.log.streams.commit import TailWriterCache
 from tests.integration.rig import Rig, partitions_of
 from tests.integration.stream_driver import QUERY, Driver, expected, settled_rows, the_log
 
-REFUSED = rf"deleted after query {QUERY} had written to it.*gone.*; start it with a new checkpoint"
+REFUSED = (
+    rf"deleted after query {QUERY} had written to it.*gone.*; start the query with a new checkpoint"
+)
 
 
 @pytest.fixture(params=["memory", "file"])

@@ -336,10 +336,10 @@ def test_a_log_that_is_made_anew_while_its_tail_is_taken_over(rig: Rig) -> None:
     rig.faults.decide = vacate
     with rig.faults.installed(), Cluster(rig.uri) as cluster:
         name, password = rig.log_name, rig.request().password
-        with pytest.raises(NoSuchLedgerError, match="start it with a new checkpoint"):
+        with pytest.raises(NoSuchLedgerError, match="start the query with a new checkpoint"):
             continue_tail(cluster, name, password, batch.run, SCHEMA)
     assert rig.ledger(home).term == 2
-    with pytest.raises(NoSuchLedgerError, match="start it with a new checkpoint"):
+    with pytest.raises(NoSuchLedgerError, match="start the query with a new checkpoint"):
         driver.with_new_process().commit(batch)
     assert settled_rows(rig) == []
 

@@ -92,7 +92,10 @@ def test_entry_logs_that_are_gone_or_short_are_named(rig: Rig, sizes: tuple[int,
     rig.replace_file(one, name, None)
     [row] = audited(rig).details["copies"]
     assert (row["bookie_id"], row["missing"]) == (one, name)
-    assert (row["copies"], row["reason"]) == ("below write quorum", "it has no such file")
+    assert (row["copies"], row["reason"]) == (
+        "below write quorum",
+        "the bookie does not have the file",
+    )
     if name in rig.names(other):
         rig.replace_file(other, name, rig.file_bytes(other, name)[:-1])
         rows = audited(rig).details["copies"]
@@ -179,7 +182,7 @@ def test_a_ledger_that_waits_for_recovery_is_named_with_the_reason(rig: Rig) -> 
         take(rig, one, "/terms/", handle.ledger_id)
         [waiting] = audited(rig).details["waiting"]
         assert (waiting["state"], waiting["waiting_for"]) == ("OPEN", [one])
-        assert "lacks what it took for its writer" in waiting["reason"]
+        assert "lacks a file that its writer had stored there" in waiting["reason"]
         rig.lose(one)
         [waiting] = audited(rig).details["waiting"]
         assert (waiting["state"], waiting["waiting_for"]) == ("OPEN", [one])

@@ -115,7 +115,7 @@ def test_a_removal_on_either_side_of_a_move_does_not_take_both_copies(
         rig.faults.forget()
     assert values(rig, ledger_id) == VALUES
     [report] = went
-    assert "or going" in report.left[0].reason
+    assert "being removed" in report.left[0].reason
 
 
 def test_where_nobody_gives_a_copy_it_says_who_was_silent(memory_rig: Rig) -> None:
@@ -126,7 +126,7 @@ def test_where_nobody_gives_a_copy_it_says_who_was_silent(memory_rig: Rig) -> No
         take(memory_rig, one, word, number)
         disks = {who: memory_rig.lose(who) for who in silent}
         [left] = [x for x in repaired(memory_rig, ledgers=[number]).left if one in x.reason]
-        assert "no bookie gives a good copy" in left.reason
+        assert "no bookie has a good copy" in left.reason
         assert all(f"{who}: " in left.reason.partition("(")[2] for who in silent)
         for who, disk in disks.items():
             memory_rig.bring_back(who, disk)

@@ -129,7 +129,7 @@ def test_where_only_bookies_are_free_that_have_left_a_repair_says_so(rig: Rig) -
     lose(rig, other)
     lose(rig, victim)
     [left] = repaired(rig).left
-    assert f"for ever left it has {old}" in left.reason
+    assert f"permanently excluded: {old}" in left.reason
     assert "bookie add" in left.reason
     assert names_of(rig, old, ledger_id) == []
     with Cluster(rig.uri) as cluster:

@@ -57,7 +57,7 @@ def test_journals_of_terms_that_own_nothing_go_and_no_others(rig: Rig) -> None:
         report = collected(rig)
         assert report.done["files"] == before[1]
         assert {row["reason"] for row in report.details["ledgers"]} == {
-            "nothing in these journals counts any more"
+            "no entry of these journals counts any more"
         }
         assert sorted(journals(cluster, rig, ledger_id)) == [2, 3]
         with pytest.raises(NoSuchEntryError, match="begins at entry 6"):

@@ -239,7 +239,9 @@ def test_who_holds_an_older_record_is_told_so(rig: Rig, log: LogHandle) -> None:
     log.truncate(15)
     finished(rig)
     forget_pages()
-    with pytest.raises(NoSuchEntryError, match=r"has let go of offsets .*; look at the log again"):
+    with pytest.raises(
+        NoSuchEntryError, match=r"has dropped offsets .*; read the log's record again"
+    ):
         list(held.every_ledger())
     assert len(list(held.ledgers_in(held.end_offset - 1, held.end_offset))) == 1
 

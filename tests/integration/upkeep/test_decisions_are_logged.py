@@ -48,9 +48,9 @@ def test_a_repair_says_who_gets_a_place_and_that_it_has_it(rig: Rig, told: Told)
     where = f"ledger {ledger_id}: place of {gone} from entry 0 on: "
     found = told("admin.repairing")
     assert [one[0].removeprefix(where).partition(":")[0] for one in found] == [
-        f"{free} is to get it",
-        f"{free} has it",
-        "it has all copies",
+        f"{free} is to get the copies",
+        f"{free} has the place now",
+        "all copies are made",
     ]
     assert {one[1:] for one in found} == {(ledger_id, 0, free)}
 
@@ -87,7 +87,7 @@ def test_a_collection_says_what_it_freed_where(rig: Rig, told: Told) -> None:
     ledger_id = deleted_ledger(rig)
     verbs.collect(rig.uri)
     *on_bookies, last = told("admin.collecting.collection")
-    assert last == (f"ledger {ledger_id}: freed, record and all", ledger_id, None, None)
+    assert last == (f"ledger {ledger_id}: freed, with its record", ledger_id, None, None)
     assert len(on_bookies) == 3
     for message, number, _, bookie_id in on_bookies:
         assert number == ledger_id
@@ -129,5 +129,5 @@ def test_what_is_filled_in_place_is_told_of_its_bookie(rig: Rig, told: Told) -> 
     take(rig, one, "/journal/", ledger_id)
     verbs.repair(rig.uri)
     [(message, *about)] = told("admin.repairing")
-    assert "it has all copies: 12 records, " in message
+    assert "all copies are made: 12 records, " in message
     assert about == [ledger_id, 0, one]

@@ -112,7 +112,7 @@ def test_a_second_run_does_nothing_while_the_first_is_at_work(
         here = this_process()
         [left] = report.left
         assert (report.done, report.exit_status, left.subject) == ({}, 1, "collect")
-        assert f"on {here.host} already, by process {here.pid}, since 20" in left.reason
+        assert f"on {here.host}, process {here.pid}, since 20" in left.reason
         assert "--no-lease" in left.hint
         assert verbs.collect(rig.uri, no_lease=True).done["ledgers"] == 0
         assert verbs.collect(rig.uri, dry_run=True).exit_status == 0
@@ -185,7 +185,7 @@ def test_a_lease_of_another_system_is_dead_once_it_was_not_renewed_for_long_enou
         report = alone(cluster, "collect", nothing, tell=told.append)
     assert report.exit_status == 0
     assert lease.DEAD_SECONDS <= clock.slept <= lease.DEAD_SECONDS + lease.LOOK_SECONDS
-    assert told == ["collect: looking whether another run is still at work"]
+    assert told == ["collect: checking whether another run is still active"]
 
 
 def test_a_lease_that_is_renewed_meanwhile_is_living_whatever_times_it_tells(
@@ -202,7 +202,7 @@ def test_a_lease_that_is_renewed_meanwhile_is_living_whatever_times_it_tells(
 
     with environment.use(OwnClock(renew)):
         report = alone(cluster, "collect", lambda: pytest.fail("it ran"))
-    assert "run on far-away already, by process 2000000000, since 1970-01-01 00:00:00Z" in (
+    assert "active on far-away, process 2000000000, since 1970-01-01 00:00:00Z" in (
         report.left[0].reason
     )
     assert stored(cluster) == replace(other, renewals=1)

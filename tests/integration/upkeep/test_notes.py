@@ -79,8 +79,8 @@ def test_what_was_done_is_done_though_it_cannot_be_noted(rig: Rig) -> None:
     for verb, report in reports.items():
         [left] = report.left
         assert (report.exit_status, left.subject) == (1, f"metadata record reports/{verb}")
-        assert "could not be noted" in left.reason
-        assert "could not be noted" not in report.summary
+        assert "could not be stored" in left.reason
+        assert "could not be stored" not in report.summary
     assert reports["repair"].done["places"] == 1
     assert reports["compact"].done["new ledgers"] == 1
     assert files_of(rig, garbage) == []
@@ -95,7 +95,7 @@ def test_a_lease_that_the_store_says_nothing_of_is_done_without(rig: Rig) -> Non
         report = verbs.collect(rig.uri, tell=told.append)
         rig.faults.forget()
     assert (report.exit_status, report.done["ledgers"]) == (0, 1)
-    assert told == ["collect: no lease can be had, so another run may be at work as well"]
+    assert told == ["collect: no lease could be taken, so another run may be active"]
 
 
 class Clock(environment.RealEnvironment):
@@ -238,5 +238,5 @@ def test_what_is_no_note_of_open_ledgers_is_told_and_closed_ones_are_repaired(
     report = verbs.repair(rig.uri)
     assert report.done["places"] == 1
     told = {left.subject: left.reason for left in report.left}
-    assert "could not be noted" in told[f"metadata record {layout.OPEN_LEDGERS_KEY}"]
+    assert "could not be stored" in told[f"metadata record {layout.OPEN_LEDGERS_KEY}"]
     assert verbs.recover(rig.uri, open_grace=0).done["ledgers"] == 1

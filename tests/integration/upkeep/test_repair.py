@@ -214,7 +214,7 @@ def test_what_nobody_has_is_left_with_the_reason_and_stops_nothing_else(
     assert gone not in members(rig, other)
     assert values(rig, other) == VALUES
     assert {left.subject for left in report.left} == {f"ledger {hopeless}"}
-    assert "no bookie gives a good copy of entries 0 to 11" in report.left[0].reason
+    assert "no bookie has a good copy of entries 0 to 11" in report.left[0].reason
     before = {name: rig.names(name) for name in rig.urls if name != gone}
     assert repaired(rig).done["bytes"] == 0
     assert {name: rig.names(name) for name in before} == before
@@ -264,7 +264,7 @@ def test_a_password_is_needed_to_copy_records_that_have_one(rig: Rig) -> None:
     give_up(rig, gone)
     for wrong in ({}, {"password": "another"}):
         report = repaired(rig, **wrong)
-        assert "its records cannot be copied" in report.left[0].reason
+        assert "the records cannot be copied" in report.left[0].reason
         assert gone in members(rig, ledger_id)
     assert repaired(rig, password="secret").exit_status == 0
     assert gone not in members(rig, ledger_id)
@@ -300,7 +300,7 @@ def test_a_ledger_that_is_not_closed_is_left_as_it_is(make_rig: Callable[..., Ri
         before = rig.ledger(handle.ledger_id)
         report = repaired(rig)
         assert rig.ledger(handle.ledger_id) == before
-        assert "are made when it is closed" in report.left[0].reason
+        assert "are made once the ledger is closed" in report.left[0].reason
         handle.close()
     assert repaired(rig).exit_status == 0
     assert_whole(rig)

@@ -115,7 +115,7 @@ def test_each_damaged_file_is_counted_whatever_it_costs(memory_rig: Rig) -> None
     counted = [report.counters[f"NUM_{what}"] for what in ("DAMAGED_FILES", "DAMAGED_COPIES")]
     assert (counted, len(report.left)) == ([3, 2], 2)
     report = scrubbed(memory_rig, ledgers=[ids[0]])
-    assert report.summary == "1 damaged file, beside which all is there in good order"
+    assert report.summary == "1 damaged file, and good copies of all of them"
     assert report.exit_status == 0
 
 

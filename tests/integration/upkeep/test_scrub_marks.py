@@ -70,7 +70,7 @@ def test_a_damaged_entry_log_is_missing_for_an_audit(rig: Rig) -> None:
     scrubbed(rig)
     [row] = audited(rig).details["copies"]
     assert (row["bookie_id"], row["missing"]) == (one, name)
-    assert row["reason"] == "a scrub found it damaged"
+    assert row["reason"] == "a scrub found damage in it"
 
 
 def test_a_record_of_entry_logs_that_is_damaged_is_missing_for_an_audit(rig: Rig) -> None:
@@ -313,7 +313,7 @@ def test_damage_of_a_ledger_whose_record_cannot_be_looked_up_again_is_told_and_n
         report = scrubbed(memory_rig, no_lease=True)
         memory_rig.faults.forget()
     reasons = {left.subject: left.reason for left in report.left}
-    assert "something of it is damaged" in reasons[f"ledger {damaged}"]
+    assert "a part of it is damaged" in reasons[f"ledger {damaged}"]
     assert "all that was read is good" not in report.summary
     assert (report.details["damage"], marks(memory_rig)) == ([], {})
 
@@ -339,7 +339,7 @@ def test_a_ledger_that_changes_each_time_is_named(
 
     monkeypatch.setattr(ReadAll, "run", run)
     report = scrubbed(memory_rig)
-    assert [left.reason for left in report.left] == ["it changed each time that it was looked at"]
+    assert [left.reason for left in report.left] == ["it changed each time the scrub looked"]
     assert marks(memory_rig) == {}
 
 

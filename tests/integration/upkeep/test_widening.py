@@ -68,7 +68,7 @@ def test_one_that_is_open_is_counted_and_left_until_it_is_closed(rig: Rig) -> No
     assert shorts(audited(rig)) == [handle.ledger_id]
     report = repaired(rig)
     assert report.plan["steps"] == []
-    assert ["when it is closed" in left.reason for left in report.left] == [True]
+    assert ["once the ledger is closed" in left.reason for left in report.left] == [True]
     assert rig.ledger(handle.ledger_id).quorum == SMALL
     handle.append(b"two")
     handle.close()
@@ -190,7 +190,7 @@ def test_a_plan_names_them_and_changes_nothing(rig: Rig) -> None:
 def test_its_password_is_needed(rig: Rig) -> None:
     ledger_id = small(rig, digest_type="MAC", password="secret")
     [left] = repaired(rig).left
-    assert "its records cannot be copied" in left.reason
+    assert "the records cannot be copied" in left.reason
     assert rig.ledger(ledger_id).quorum == SMALL
 
 
@@ -202,7 +202,7 @@ def test_what_no_bookie_gives_keeps_it_as_it_is(rig: Rig) -> None:
         data = rig.file_bytes(name, journal)
         rig.replace_file(name, journal, data[: len(data) // 2])
     report = repaired(rig)
-    assert any("no bookie gives a good copy" in left.reason for left in report.left)
+    assert any("no bookie has a good copy" in left.reason for left in report.left)
     assert rig.ledger(ledger_id).quorum == SMALL
 
 

@@ -150,14 +150,14 @@ def test_without_a_group_nothing_is_shared(users: Users) -> None:
     for words in (("chained", "x", APPEND), ("chained", "", READ)):
         why = users.refused(MEMBER, users.uri, *words[:2], code=words[2])
         assert why.startswith("bkspark.errors.NothingSentError: ")
-        assert f"run as user {OWNER}, who owns it" in why
+        assert f"run as its owner, user {OWNER}" in why
     for found in (users.folder / "meta").rglob("*"):
         found.chmod(0o775 if found.is_dir() else 0o664)
         os.chown(found, -1, GROUP)
     os.chown(users.folder / "meta", -1, GROUP)
     (users.folder / "meta").chmod(0o2775)
     why = users.refused(MEMBER, users.uri, "chained", code=READ)
-    assert f"belongs to user {OWNER}, not to {MEMBER} who is asking" in why
+    assert f"belongs to user {OWNER}, and this process runs as user {MEMBER}" in why
 
 
 @pytest.mark.thorough
@@ -167,7 +167,7 @@ def test_bookies_that_let_nobody_in_are_named(users: Users) -> None:
         (users.folder / f"b{number}").chmod(0o700)
     why = users.refused(MEMBER, users.uri, "chained", "x", code=APPEND)
     assert why.startswith("bkspark.errors.NotEnoughBookiesError: ")
-    assert f"Permission denied (run as user {OWNER}, who owns it)" in why
+    assert f"Permission denied (run as its owner, user {OWNER})" in why
 
 
 def test_a_user_makes_a_cluster_only_for_a_group_of_its_own(users: Users) -> None:

@@ -152,7 +152,7 @@ def test_what_is_unknown_makes_nothing_worse_than_what_is_surely_missing() -> No
 def test_a_file_that_another_lacks_as_a_whole_counts_for_neither() -> None:
     """E=5, Qw=3: stripe 1 lies on members 1 to 3; one is gone, one lacks the file."""
     ledger = ledger_of(Quorum(5, 3, 2))
-    file = MissingFile("entries/a-1.arrow", 1, 0, (1, 6), "it has no such file")
+    file = MissingFile("entries/a-1.arrow", 1, 0, (1, 6), "the bookie does not have the file")
     answers: dict[Member, Answer] = dict.fromkeys(MEMBERS)
     answers[MEMBERS[2]] = Holding(7, False, files=(file,))
     [gap] = gaps(ledger, answers, is_inline=False)
@@ -173,7 +173,7 @@ def test_placement_is_kept_where_no_domain_is_free() -> None:
     assert misplaced(ledger, apart) == ""
     assert misplaced(ledger, dict.fromkeys(MEMBERS, "disk")) == ""
     together = apart | {MEMBERS[0]: "disk1"}
-    assert "fragment 0 lies on 2 failure domains, and could on 3" in misplaced(ledger, together)
+    assert "fragment 0 lies on 2 failure domains, and 3 are possible" in misplaced(ledger, together)
     del together[MEMBERS[0]]
     assert misplaced(ledger, together) == ""
 

@@ -184,7 +184,7 @@ def test_a_lost_and_a_cut_file_are_found_one_by_one(written):
     cut.write_bytes(cut.read_bytes()[:-1])
     found = rows(written, "underreplicated", "a")
     assert {Path(row["missing"]).name: row["reason"] for row in found} == {
-        gone.name: "it has no such file",
+        gone.name: "the bookie does not have the file",
         cut.name: f"the file has {cut.stat().st_size} bytes in place of {cut.stat().st_size + 1}",
     }
     assert {row["bookie_id"] for row in found} == {bookie_id}

@@ -27,7 +27,7 @@ def last_audit(run):
 
 
 def test_a_clean_audit_is_in_status_with_its_time(run, ledger_id):
-    assert last_audit(run) == ("warn", "there was none yet: no copy was looked at")
+    assert last_audit(run) == ("warn", "there was no audit yet: no copy was checked")
     status, out, err = run("audit")
     assert (status, out.splitlines()[1:]) == (0, [])
     assert err == "audit: 1 ledger, 6 bookies: all is well\n"
@@ -75,7 +75,7 @@ def test_a_dry_run_prints_the_plan_only(run, ledger_id):
     status, out, _ = run("audit", "--dry-run")
     assert status == 0
     assert "ledgers\t1\n" in out
-    assert last_audit(run)[1].startswith("there was none yet")
+    assert last_audit(run)[1].startswith("there was no audit yet")
 
 
 def test_a_log_that_is_not_there_is_bad_use(run):
@@ -90,7 +90,7 @@ def test_what_lies_beside_journals_is_not_all_well(run, small_cluster, ledger_id
     place.mkdir() if name.endswith("/") else place.write_bytes(b"Bud1")
     status, _, err = run("audit")
     assert (status, "all is well" in err) == (1, False)
-    assert "1 folder of journals with damage or something strange" in err.splitlines()[-1]
+    assert "1 folder of journals with damage or strange files" in err.splitlines()[-1]
     level, message = last_audit(run)
     assert (level, "all was well" in message) == ("warn", False)
 

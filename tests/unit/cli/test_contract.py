@@ -131,7 +131,7 @@ def test_init_prints_the_line_to_export_and_nothing_else(run, tmp_path):
     [
         (1, "1 bookie: with the default sizes 3/3/2 .* writes need at least 2$"),
         (2, "2 bookies: .* writes need them all, and any 1 may be lost .*; with 3 each entry gets"),
-        (3, "3 bookies: .* writes go on while 1 of them is away, and any 1 may be lost"),
+        (3, "3 bookies: .* writes continue while 1 of them is away, and any 1 may be lost"),
     ],
 )
 def test_init_says_how_many_bookies_may_be_away_and_lost(run, tmp_path, count, told):
@@ -235,7 +235,7 @@ def test_status_asks_only_for_bookies_that_are_away_and_may_come_back(run, writt
     assert "bring back the bookies that are away" in " ".join(run("status")[1].split())
     run("bookie", "lost", member, "--yes")
     status, out, _ = run("status")
-    assert (status, "bring back" in out, "copies are missing" in out) == (1, False, True)
+    assert (status, "bring back" in out, "are missing" in out) == (1, False, True)
 
 
 def test_status_counts_unfinished_and_dropped_ledgers(run, written, numbers):
@@ -286,7 +286,7 @@ def test_the_table_of_commands_has_whole_sentences(run, group):
 
 @pytest.mark.parametrize("command", [["log", "read"], ["ledger", "read"]])
 def test_the_help_says_how_bytes_are_shown(run, command):
-    assert "Bytes are in base64" in " ".join(run(*command, "--help")[1].split())
+    assert "Bytes are shown in base64" in " ".join(run(*command, "--help")[1].split())
 
 
 @pytest.mark.parametrize("command", [["init"], ["bookie", "add"]])

@@ -57,7 +57,7 @@ def test_what_stands_in_the_way_is_named_and_force_asks_once_more(run, small_clu
         status, _, err = run("bookie", "decommission", name, "--yes")
         assert (status, name in names(run)) == (1, True)
         assert f"ledger {handle.ledger_id}: it is OPEN" in err
-        assert "(a writer goes on elsewhere with its next ledger; `bkspark recover --all`" in err
+        assert "(the writer's next ledger uses other bookies; `bkspark recover --all`" in err
         status, out, _ = run("bookie", "decommission", name, "--yes", "--force", "--json")
         report = json.loads(out)
         assert (status, report["left"]) == (0, [])

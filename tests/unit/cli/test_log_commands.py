@@ -39,7 +39,7 @@ def test_create_with_the_columns_of_a_schema(run, keeper):
     assert keeper.open_log("same").schema.equals(stored, check_metadata=True)
     status, out, err = run("log", "create", "other", "--schema", "id long, name")
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert "the end where a type belongs" in err
+    assert "the end where a type is expected" in err
     assert "other" not in keeper.list_logs()
     assert run("log", "create", "other", "--schema", "a int, a long")[0] == 2
 
@@ -105,7 +105,7 @@ def listed(run):
     return dict(zip(titles, row))
 
 
-UNKNOWN = "at the end; how far it can be read cannot be told now"
+UNKNOWN = "at the end; the last readable offset is not known now"
 
 
 def test_what_is_confirmed_of_an_open_tail_is_shown_if_it_can_be_told(
@@ -222,7 +222,7 @@ def test_what_could_not_be_deleted_is_shown_until_it_is(run, keeper, log):
     for command in ("status", "doctor"):
         shown = run(command)[1]
         assert "2 ledgers hidden and not deleted yet" in shown
-        assert "`bkspark log retain wal` goes on with it; so does its writer's next roll" in shown
+        assert "`bkspark log retain wal` continues; its writer's next roll does so too" in shown
     done = json.loads(run("log", "retain", "wal", "--json")[1])
     assert (done["deleted"], done["left"]) == (list(ids[:2]), [])
     assert "not deleted yet" not in run("status")[1]

@@ -149,7 +149,7 @@ def test_entries_are_given_up_by_two_words_of_the_operator_and_named(run, small_
     assert state_of(small_cluster, ledger_id) is LedgerState.IN_RECOVERY
 
     status, _, err = run(*words, "--accept-loss")
-    loss = "entries from 3 on may have been acknowledged and are given up"
+    loss = "entries from 3 on are given up, although they may have been acknowledged"
     assert status == 2
     refused = f"cannot ask (no terminal): Close ledger {ledger_id} with this loss: {loss}?"
     assert err.splitlines()[-1] == f"bkspark: {refused}; give --yes"
@@ -158,9 +158,9 @@ def test_entries_are_given_up_by_two_words_of_the_operator_and_named(run, small_
     assert (status, json.loads(out)["last_entry_id"], json.loads(out)["lost_from"]) == (0, 2, 3)
     told = err.splitlines()
     [maybe] = json.loads(out)["losses"]
-    assert maybe.startswith("of entries 0 to 1, those on ")
-    assert all(bookie_id in maybe.partition(" may have been on ")[2] for bookie_id in gone)
-    assert f"POSSIBLE DATA LOSS: {maybe}; reading them tells" in told
+    assert maybe.startswith("of entries 0 to 1, the entries stored on ")
+    assert all(bookie_id in maybe.partition(" may have had copies on ")[2] for bookie_id in gone)
+    assert f"POSSIBLE DATA LOSS: {maybe}; read the entries to find out" in told
     [line] = [line for line in told if line.startswith("DATA LOSS")]
     assert line.startswith(f"DATA LOSS: {loss}")
     assert told.index(line) > told.index(f"ledger {ledger_id} is CLOSED at entry 2")
@@ -190,9 +190,12 @@ def test_a_damaged_journal_is_waited_for_by_nobody_and_given_up_by_one_word(
     assert status == 1
     assert "entry 0 is in doubt (it may have been acknowledged), and only " in last
     assert all(bookie_id in last for bookie_id in ensemble_of(left_open)[:2])
-    assert "ends in bytes that are wrong" in last
+    assert "ends in wrong bytes" in last
     assert f"`bkspark ledger recover {left_open.ledger_id} --accept-loss` closes it" in last
-    assert "this loss: entries from 0 on may have been acknowledged and are given up" in last
+    assert (
+        "this loss: entries from 0 on are given up, although they may have been acknowledged"
+        in last
+    )
     [row] = [row["recovery"] for row in json.loads(run("status", "--json")[1])["unclosed"]]
     assert ("--accept-loss" in row["hint"], row["waiting_for"]) == (True, [])
 
@@ -204,7 +207,7 @@ def test_a_damaged_journal_is_waited_for_by_nobody_and_given_up_by_one_word(
     status, out, err = run(*words, "--accept-loss", "--yes", "--json")
     assert (status, json.loads(out)["last_entry_id"], json.loads(out)["lost_from"]) == (0, -1, 0)
     [line] = [line for line in err.splitlines() if line.startswith("DATA LOSS")]
-    assert "ends in bytes that are wrong" in line
+    assert "ends in wrong bytes" in line
 
 
 def test_a_loss_that_nobody_agrees_to_is_none(small_cluster, left_open):
@@ -224,7 +227,7 @@ def test_a_loss_that_nobody_agrees_to_is_none(small_cluster, left_open):
             declare_lost(cluster, bookie_id)
         with pytest.raises(bkspark.NotEnoughBookiesError):
             recover(cluster, left_open.ledger_id, Password(), accepts_loss=refuses)
-    assert asked == ["entries from 3 on may have been acknowledged and are given up"]
+    assert asked == ["entries from 3 on are given up, although they may have been acknowledged"]
     assert state_of(small_cluster, left_open.ledger_id) is LedgerState.IN_RECOVERY
 
 
@@ -247,15 +250,15 @@ def test_where_too_few_are_left_another_bookie_lets_the_ledger_be_closed(tmp_pat
     assert "entry 0 was found but cannot be written to 2 bookies" in err.splitlines()[-1]
     assert "`bkspark bookie add URL`" in err.splitlines()[-1]
     assert "DATA LOSS" not in err
-    assert "\nwill be lost if the ledger can be closed: entries from 1 on may have been" in err
+    assert "\nwill be lost if the ledger can be closed: entries from 1 on are given up" in err
 
-    assert run("bookie", "add", urls[2], *on)[0] == 2  # it is one already
+    assert run("bookie", "add", urls[2], *on)[0] == 2  # it exists already
     assert run("bookie", "add", urls[3], "--id", "bookie-3", *on)[0] == 2
     status, _, err = run("bookie", "add", urls[3], *on)
     assert (status, err) == (0, "added bookie bookie-4\n")
     status, out, err = run(*words, "--json")
     assert (status, json.loads(out)["last_entry_id"]) == (0, 0)
-    assert "\nDATA LOSS: entries from 1 on may have been" in err
+    assert "\nDATA LOSS: entries from 1 on are given up" in err
     assert run("ledger", "read", handle.ledger_id, *on)[1].count("\n") == 1
 
 
@@ -266,7 +269,7 @@ def test_status_tells_a_lost_bookie_from_one_that_fails(run, small_cluster, left
     found = {item["subject"]: item for item in json.loads(run("status", "--json")[1])["findings"]}
     assert found["bookies"]["message"] == "4 of 5 can be used"
     assert found[gone]["level"] == "warn"
-    assert found[gone]["message"].startswith("declared lost: no recovery waits for it")
+    assert found[gone]["message"].startswith("declared lost: recoveries do not wait for it")
     assert found[failing]["level"] == "fail"
     assert f"`bkspark bookie lost {failing}`" in found[failing]["fix"]
     assert "`bkspark bookie add URL`" in found[gone]["fix"]
@@ -284,8 +287,8 @@ def test_a_lost_bookie_that_came_back_is_told_what_it_is_and_what_to_do(
     (small_cluster.folder / f"{gone}.away").rename(small_cluster.bookie(gone))
     for command in ("status", "doctor"):
         [line] = [row for row in run(command)[1].splitlines() if f"\t{gone}\t" in row]
-        assert "declared lost, and came back: what it has is read" in line
-        assert "put another in its place (`bkspark bookie add URL`)" in line
+        assert "declared lost, but it came back: its data can be read" in line
+        assert "add another bookie (`bkspark bookie add URL`)" in line
     assert f"{gone}\tlost, came back\t" in run("bookies")[1]
     status, _, err = run("bookie", "lost", gone, "--yes")  # it is no news
     assert (status, err[:23]) == (0, f"bookie {gone} is lost")
@@ -333,15 +336,17 @@ def test_status_says_what_a_recovery_waits_for_after_bookies_were_declared_lost(
     assert run(*words)[0] == 1
     assert run("bookie", "lost", first, "--yes")[0] == 0
     message, fix, waiting_for = stuck_reason(run)
-    assert f"no sure answer from {second} (declared lost since: {first})" in message
+    assert f"no sure answer from {second} (declared lost since then: {first})" in message
     assert f"`bkspark bookie lost {second}`" in fix
     assert first not in fix
     assert waiting_for == [second]
 
     assert run("bookie", "lost", second, "--yes")[0] == 0
     message, fix, waiting_for = stuck_reason(run)
-    assert message.endswith(f"it waited for, declared lost since: {first}, {second}")
-    assert fix.startswith(f"`bkspark ledger recover {left_open.ledger_id}` closes it, or says")
+    assert message.endswith(
+        f"waited for bookies that were declared lost since then: {first}, {second}"
+    )
+    assert fix.startswith(f"`bkspark ledger recover {left_open.ledger_id}` closes it, or names")
     assert waiting_for == []
     assert "no sure answer" not in run("ledger", "show", left_open.ledger_id)[1]
 
@@ -358,5 +363,5 @@ def test_what_the_others_have_is_kept_whoever_is_lost(run, small_cluster, left_o
     status, out, err = run("ledger", "recover", ledger_id, "--accept-loss", "--json")
     assert (status, json.loads(out)["last_entry_id"]) == (0, 2)  # nothing had to be answered
     assert "lost_from" not in json.loads(out)
-    assert f"{gone} was declared lost and is waited for no more" in err
+    assert f"{gone} was declared lost, so the recovery does not wait for it" in err
     assert "DATA LOSS" not in err

@@ -331,4 +331,4 @@ def test_a_compaction_leaves_out_a_ledger_that_was_set_aside(
         cluster.store.delete(layout.ledger_key(5))
         assert store.get(layout.ledger_key(5)) is None
     small_cluster.append("a", [numbers(5, 6)])
-    assert "for want of a metadata record: 5" in "".join(run("audit")[1:])
+    assert "because of missing metadata records: 5" in "".join(run("audit")[1:])

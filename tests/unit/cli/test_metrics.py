@@ -101,11 +101,11 @@ def test_they_are_served_and_looked_at_each_time(small_cluster):
         _, said = server.communicate(timeout=60)
     away, *others = said.splitlines()
     assert away.startswith("bkspark: no bkspark cluster at ")
-    assert (server.returncode, others) == (130, ["bkspark: it goes on", "bkspark: stopped"])
+    assert (server.returncode, others) == (130, ["bkspark: continuing", "bkspark: stopped"])
 
 
 def test_a_place_that_is_none_is_bad_use(run):
     for place in ("9400", "host:", "host:99999", "host:x"):
         status, out, err = run("metrics", "--listen", place)
         assert (status, out) == (2, "")
-        assert "no place to listen at" in err
+        assert "is not an address to listen at" in err

@@ -27,7 +27,7 @@ def test_an_emptied_place_of_a_bookie_is_begun_anew_by_reinit(run, small_cluster
 def test_a_cluster_without_bookies_says_how_many_to_add(run, tmp_path):
     uri = (tmp_path / "m").as_uri()
     err = run("init", uri)[2]
-    assert err.splitlines()[-1].startswith("next: add 3 bookies or more, ")
+    assert err.splitlines()[-1].startswith("next: add at least 3 bookies, ")
     assert f"`bkspark bookie add URL --metadata {uri}`" in err
     other = run("init", (tmp_path / "n").as_uri(), "--bookie", (tmp_path / "b").as_uri())[2]
     assert "next: " not in other

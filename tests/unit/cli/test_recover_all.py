@@ -31,7 +31,7 @@ def states(uri, ids):
 def test_all_are_recovered_and_shown(run, small_cluster, ledger_ids):
     status, out, err = run("recover", "--all")
     assert (status, out.splitlines()[1:]) == (0, [])
-    assert err == "recover: 0 ledgers: all is well (3 open ones left to their writers)\n"
+    assert err == "recover: 0 ledgers: all is well (3 open ledgers left to their writers)\n"
     status, out, err = run("recover", "--all", "--open-grace", "0")
     assert [line.split("\t")[:2] for line in out.splitlines()[1:]] == [
         [str(ledger_id), "0"] for ledger_id in ledger_ids

@@ -82,8 +82,8 @@ def test_a_metadata_store_that_is_away_is_waited_for_and_told_once(watch, small_
     assert len(out.splitlines()) == 2
     told, again, stopped = err.splitlines()
     assert told.startswith("bkspark: ")
-    assert told.endswith("; it is tried again until it goes")
-    assert (again, stopped) == ("bkspark: it goes on", "bkspark: stopped")
+    assert told.endswith("; trying again until it works")
+    assert (again, stopped) == ("bkspark: continuing", "bkspark: stopped")
     assert max(watch.pauses[1:4]) <= 30
 
 

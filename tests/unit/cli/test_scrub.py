@@ -64,14 +64,14 @@ def test_status_and_metrics_say_when_the_last_one_was_and_what_it_found(
     run, small_cluster, ledger_id
 ):
     level, message, fix = last_scrub(run)
-    assert (level, message) == ("ok", "there was none yet: no byte was checked")
+    assert (level, message) == ("ok", "there was no scrub yet: no byte was checked")
     assert "bkspark scrub" in fix
     run("scrub", "--ledger", ledger_id)
     assert last_scrub(run)[1] == message  # that was not of all
     run("scrub")
     level, message, fix = last_scrub(run)
     assert (level, fix) == ("ok", "")
-    assert message.endswith(" files: all that was read was good")
+    assert message.endswith(" files: all data read is good")
     damage(small_cluster)
     run("scrub")
     level, message, fix = last_scrub(run)
@@ -92,4 +92,4 @@ def test_a_bookie_that_could_not_be_read_is_in_the_status(run, small_cluster, le
     level, message, fix = last_scrub(run)
     assert level == "warn"
     assert ": 1 thing left" in message
-    assert fix == "`bkspark scrub` says what could not be read"
+    assert fix == "`bkspark scrub` says which data could not be read"

@@ -100,7 +100,7 @@ def test_of_dropped_and_deleted_ledgers_no_copies_are_missing(look, small_cluste
         shutil.rmtree(small_cluster.bookie(bookie_id))
     status, found = look()
     assert status == 1
-    assert messages(found, "copies")[0][1].startswith("copies are missing of 1 ledger:")
+    assert messages(found, "copies")[0][1].startswith("copies of 1 ledger are missing:")
     assert messages(found, "ledger 1") == [("fail", f"lacks copies on {', '.join(sorted(kept))}")]
 
 
@@ -112,7 +112,7 @@ def test_a_ledger_of_a_log_without_a_record_is_missed(look, small_cluster, numbe
     status, found = look()
     [(level, message)] = messages(found, "log a")
     assert (status, level) == (1, "fail")
-    assert message == "1 ledger on its list cannot be read, for want of a metadata record: 1"
+    assert message == "1 ledger on its list cannot be read, because of missing metadata records: 1"
 
 
 def test_a_ledger_of_a_log_that_is_deleted_is_missed(look, small_cluster, numbers):

@@ -22,7 +22,7 @@ def told(caplog):
 def test_a_copy_is_told_of_once_whatever_is_wrong_with_it_then(told):
     for reason in ("it is cut", "it is cut", "it gave no answer within 5 s"):
         step_over(logger, COPY, reason)
-    assert told() == ["stepped over ledger 7 on bookie bookie-1: it is cut"]
+    assert told() == ["skipped a copy: ledger 7 on bookie bookie-1: it is cut"]
 
 
 @pytest.mark.parametrize(

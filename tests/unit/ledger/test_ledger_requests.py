@@ -54,13 +54,16 @@ def require_untouched(keeper: BookKeeper) -> None:
         (pa.schema([("a", pa.list_(pa.struct([("b\0", pa.int8())])))]), "NUL in a name"),
         (pa.schema([("a", TEXTS)]), "dictionaries cannot be stored"),
         (pa.schema([("a", pa.list_(TEXTS))]), "dictionaries cannot be stored"),
-        (pa.schema([("a", pa.int8()), ("a", pa.int8())]), "'a' is there twice"),
-        (pa.schema([("a", pa.list_(DOUBLED))]), "column 'a' has a struct with two fields 'x'"),
-        (pa.schema([("a", pa.map_(DOUBLED, pa.int8()))]), "a struct with two fields 'x'"),
+        (pa.schema([("a", pa.int8()), ("a", pa.int8())]), "'a' appears twice"),
+        (
+            pa.schema([("a", pa.list_(DOUBLED))]),
+            "column 'a' has a struct with two fields named 'x'",
+        ),
+        (pa.schema([("a", pa.map_(DOUBLED, pa.int8()))]), "a struct with two fields named 'x'"),
         (pa.schema([]), "a schema needs at least one column"),
-        (pa.schema([("_entry_id", pa.int64())]), "column name '_entry_id' is taken"),
-        (pa.schema([("_offset", pa.int64())]), "column name '_offset' is taken"),
-        (pa.schema([("_Ledger_ID", pa.string())]), "column name '_Ledger_ID' is taken"),
+        (pa.schema([("_entry_id", pa.int64())]), "column name '_entry_id' is reserved"),
+        (pa.schema([("_offset", pa.int64())]), "column name '_offset' is reserved"),
+        (pa.schema([("_Ledger_ID", pa.string())]), "column name '_Ledger_ID' is reserved"),
     ],
 )
 def test_a_schema_that_could_not_be_read_back_makes_no_ledger(
@@ -99,7 +102,7 @@ def test_custom_metadata_is_of_whole_characters(keeper: BookKeeper, strange: obj
 def test_custom_metadata_does_not_say_which_log_a_ledger_is_of(keeper: BookKeeper) -> None:
     for name in ("wal", "no name"):
         text = refusal(lambda name=name: keeper.create_ledger(custom_metadata={"log": name}))
-        assert text.startswith("the key 'log' of custom_metadata is taken")
+        assert text.startswith("the key 'log' of custom_metadata is reserved")
     require_untouched(keeper)
 
 
@@ -166,7 +169,7 @@ def test_null_is_no_entry_of_a_ledger_of_bytes(keeper: BookKeeper) -> None:
 def test_null_is_stored_only_where_the_schema_allows_it(keeper: BookKeeper) -> None:
     with keeper.create_ledger(schema=ROWS) as handle:
         text = refusal(lambda: handle.append_many(rows(1, None, None)))
-        assert text.startswith("column 'n' has 2 nulls, and ")
+        assert text.startswith("column 'n' has 2 nulls, but ")
         allowed = rows(1).set_column(1, "s", pa.array([None], pa.string()))
         assert handle.append_many(allowed) == (0, 0)
     found = keeper.open_ledger(handle.ledger_id).read_arrow()
@@ -184,7 +187,7 @@ def test_rows_are_not_read_as_entries_of_bytes(keeper: BookKeeper, schema: pa.Sc
         handle.append_many(pa.Table.from_pylist([{"n": 1, "value": b"a"}], schema))
     reader = keeper.open_ledger(handle.ledger_id)
     for call in (lambda: list(reader.read()), lambda: list(reader.read_unconfirmed(0, 0))):
-        assert "holds rows, not bytes; read it by read_arrow" in refusal(call)
+        assert "holds rows, not bytes; read it with read_arrow" in refusal(call)
     assert reader.read_arrow().num_rows == 1
 
 
@@ -192,11 +195,13 @@ def test_past_the_end_there_is_no_entry_to_bring_back(keeper: BookKeeper) -> Non
     handle = keeper.create_ledger()
     handle.append_many([b"a", b"b"])
     tail = keeper.open_ledger(handle.ledger_id, recovery=False)
-    with pytest.raises(NoSuchEntryError, match=r"entry 2 of ledger 0 is not there; wait_for\(\)"):
+    with pytest.raises(NoSuchEntryError, match=r"ledger 0 does not have entry 2; wait_for\(\)"):
         list(tail.read_unconfirmed(1, 2))
     handle.close()
     for reader in (tail, keeper.open_ledger(handle.ledger_id)):
-        with pytest.raises(NoSuchEntryError, match="the ledger is closed, so no more will come"):
+        with pytest.raises(
+            NoSuchEntryError, match="the ledger is closed, so it gets no more entries"
+        ):
             list(reader.read_unconfirmed(7, 9))
         assert [entry.value for entry in reader.read_unconfirmed(0, 1)] == [b"a", b"b"]
     refusal(lambda: list(tail.read_unconfirmed(-1, 0)))

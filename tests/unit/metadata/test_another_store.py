@@ -43,7 +43,7 @@ def test_it_is_refused(kind: str, call: str, tmp_path: Path) -> None:
     swap(uri)
     other = format_store(uri)
     other.put("logs/wal", b"of the other", None)
-    with pytest.raises(InvalidRequestError, match="another cluster is in its place"):
+    with pytest.raises(InvalidRequestError, match="another cluster has replaced it"):
         CALLS[call](store)
     anew = open_store(uri)
     assert anew.get("logs/wal") == VersionedBytes(b"of the other", 1)
@@ -71,7 +71,7 @@ def test_a_client_makes_nothing_in_another_cluster(tmp_path: Path) -> None:
             lambda: log.keep(max_seconds=1),
             lambda: old.delete_log("wal"),
         ):
-            with pytest.raises(BookKeeperError, match="another cluster is in its place"):
+            with pytest.raises(BookKeeperError, match="another cluster has replaced it"):
                 change()
     with BookKeeper(uri) as new:
         assert new._cluster.log_names() == []

@@ -156,10 +156,10 @@ def test_another_format_is_refused(store: FileMetadataStore, root: Path) -> None
 
 def test_format_refuses_what_is_in_use(store: FileMetadataStore, root: Path) -> None:
     put_until(store, 1)
-    with pytest.raises(InvalidRequestError, match="is one already"):
+    with pytest.raises(InvalidRequestError, match="exists already"):
         store.format()
     (root / MARKER).rename(root / "photos")
-    with pytest.raises(InvalidRequestError, match="something else"):
+    with pytest.raises(InvalidRequestError, match="other files"):
         store.format()
 
 
@@ -196,7 +196,9 @@ def test_a_folder_in_place_of_a_version_is_named(
     path = root / "a/1" / f"{version:016x}"
     path.unlink(missing_ok=True)
     path.mkdir()
-    with pytest.raises(OutcomeUnknownError, match=f"folder {path.name}/ in place") as caught:
+    with pytest.raises(
+        OutcomeUnknownError, match=f"folder {path.name}/ in place of a version"
+    ) as caught:
         store.get("a/1")
     assert caught.value.hint.startswith("bring back the file")
 
@@ -250,7 +252,7 @@ def test_overtaken_put_is_unknown(
         return is_created
 
     monkeypatch.setattr(directory.PosixDirectory, "put_if_absent", overtaken)
-    with pytest.raises(OutcomeUnknownError, match="overtook"):
+    with pytest.raises(OutcomeUnknownError, match="newer versions before"):
         store.put(KEY, b"slow", 1)
 
 

@@ -47,7 +47,7 @@ def test_what_everybody_can_write_is_not_believed(
 ) -> None:
     put_until(store, 1)
     (root / name).chmod(0o777)
-    with pytest.raises(NothingSentError, match="is writable by everybody; chmod"):
+    with pytest.raises(NothingSentError, match="is writable by all users; chmod"):
         store.get(KEY)
 
 
@@ -73,7 +73,7 @@ def test_a_folder_that_everybody_can_write_is_asked_nothing(
     (root / KEY / f"{2:016x}").unlink()
     (root / "ledgers").chmod(0o777)
     before = sorted(root.rglob("*"))
-    hint = f"{root}/ledgers is writable by everybody; chmod 700 {root}/ledgers"
+    hint = f"{root}/ledgers is writable by all users; chmod 700 {root}/ledgers"
     with pytest.raises(NothingSentError, match=re.escape(hint)):
         call(store)
     assert sorted(root.rglob("*")) == before
@@ -111,7 +111,7 @@ def test_a_folder_that_everybody_can_write_hides_no_other(
     assert store.get("ledgers/2") == VersionedBytes(b"v1", 1)
     # A deletion has left its tombstone by then.
     for call, error in ((store.get, NothingSentError), (store.delete, OutcomeUnknownError)):
-        with pytest.raises(error, match="ledgers/1 is writable by everybody"):
+        with pytest.raises(error, match="ledgers/1 is writable by all users"):
             call(KEY)
 
 

@@ -27,7 +27,7 @@ def test_formatted_store_is_opened_by_its_uri(tmp_path: Path) -> None:
         store = format_store(uri)
         store.put("cluster", b"x", None)
         assert open_store(store.uri).get("cluster") == store.get("cluster")
-        with pytest.raises(InvalidRequestError, match="is one already"):
+        with pytest.raises(InvalidRequestError, match="exists already"):
             format_store(uri)
 
 

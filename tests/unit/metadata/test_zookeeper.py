@@ -193,7 +193,7 @@ class TestMarker:
         with contextlib.closing(format_store(uri)) as store:
             store.put(KEY, b"x", None)
             client.delete(marker := f"{_path(uri)}/METADATA_STORE_1", recursive=True)
-            for said in ("no bkspark cluster", "another cluster is in its place"):
+            for said in ("no bkspark cluster", "another cluster has replaced it"):
                 with pytest.raises(InvalidRequestError, match=said):
                     call(store)
                 client.ensure_path(f"{marker}/another")
@@ -212,12 +212,12 @@ class TestMarker:
         client.create(f"{_path(uri)}/records/~")
         with contextlib.closing(format_store(uri)) as store:  # a client was killed behind the first
             store.put("cluster", b"x", None)
-        with pytest.raises(InvalidRequestError, match="is one already"):
+        with pytest.raises(InvalidRequestError, match="exists already"):
             format_store(uri)
         client.ensure_path(f"{_path(uri)}-child/x")
         client.create(f"{_path(uri)}-value", b"x")
         for name in ("child", "value"):
-            with pytest.raises(InvalidRequestError, match="something else in it"):
+            with pytest.raises(InvalidRequestError, match="other nodes"):
                 format_store(f"{uri}-{name}")
 
     def test_records_are_where_people_look_for_them(self, uri: str, client: KazooClient) -> None:

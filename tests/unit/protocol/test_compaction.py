@@ -154,7 +154,7 @@ def test_a_ledger_that_has_not_just_these_entries_does_not_join() -> None:
 
 def test_a_ledger_that_is_open_dropped_or_of_another_kind_does_not_join() -> None:
     log, run = log_of_sizes(1, 1), log_of_sizes(1, 1).ledgers
-    with pytest.raises(InvalidRequestError, match="only a CLOSED one"):
+    with pytest.raises(InvalidRequestError, match="only a CLOSED ledger"):
         compacted(log, run, ledger(NEW, 8, LedgerState.OPEN), SHELF.make)
     with pytest.raises(OutcomeUnknownError, match="was dropped"):
         compacted(log.without(NEW), run, ledger(NEW, 8), SHELF.make)

@@ -22,10 +22,10 @@ def test_a_cursor_goes_neither_back_nor_past_the_end(offset: int) -> None:
 def test_a_cursor_that_cannot_go_there_says_where_it_can() -> None:
     with pytest.raises(InvalidRequestError) as past:
         CURSOR.advanced(10, 9)
-    assert past.value.hint == "what is not there yet cannot be done: advance it to 9 at most"
+    assert past.value.hint == "advance it to offset 9 at most"
     with pytest.raises(InvalidRequestError) as back:
         CURSOR.advanced(4, 9)
-    assert back.value.hint == "a cursor goes forward; make another one to read again"
+    assert back.value.hint == "a cursor moves forward only; make another cursor to read again"
 
 
 def test_a_cursor_is_not_below_0() -> None:

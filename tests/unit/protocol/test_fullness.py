@@ -48,7 +48,7 @@ def test_marks_are_in_order_and_inside_the_disk(marks: tuple[int, int]) -> None:
 
 def test_what_follows_is_told_in_one_line() -> None:
     assert told(USUAL_MARKS, 39, 1000) == (
-        "96.1 % of its disk is used: nothing new is placed on it until that is less than 90 %"
+        "96.1 % of its disk is used: it gets no new ledgers until less than 90 % is used"
     )
     assert told(USUAL_MARKS, 0, 0).startswith("its disk was nearly full: ")
 

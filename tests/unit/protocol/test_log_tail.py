@@ -174,7 +174,7 @@ def test_the_newest_run_of_a_query_takes_over() -> None:
     assert twice.committed.streams == {"q": ("r1", "r2"), "other": ("r9",)}
     with pytest.raises(LedgerFencedError, match="a newer run of query q") as caught:
         twice.with_stream(StreamRun("q", "r1"))
-    assert caught.value.hint.endswith("and if it has ended too, start the query again")
+    assert caught.value.hint.endswith("if the newer run has ended too, start the query again")
 
 
 def test_a_deleted_log_remembers_whose_rows_it_had() -> None:
@@ -266,7 +266,7 @@ def test_offsets_go_on_behind_a_log_that_was_truncated_whole() -> None:
     assert emptied.with_closed(ledger(4)).ledgers == (LoggedLedger(4, 15, 4, 40),)
 
 
-@pytest.mark.parametrize(("log", "hint"), [(LOG, ""), (OPENED, "roll it first")])
+@pytest.mark.parametrize(("log", "hint"), [(LOG, ""), (OPENED, "roll the log first")])
 def test_truncation_never_goes_past_the_closed_ledgers(log: LogRecord, hint: str) -> None:
     with pytest.raises(InvalidRequestError, match="up to offset 15") as caught:
         log.truncated(16)

@@ -115,13 +115,13 @@ def test_only_the_recovery_that_took_it_over_sets_it_open() -> None:
 
 def test_one_that_does_not_say_so_from_the_start_is_not_set_open_again() -> None:
     bounded = taken(replace(FIRST, fragments=(replace(FIRST.last_fragment, owner=0),)))
-    with pytest.raises(InvalidRequestError, match="nobody goes on in it"):
+    with pytest.raises(InvalidRequestError, match="only the writer that created it"):
         plan(bounded, 4).applied_to(bounded)
 
 
 def test_nothing_that_is_acknowledged_is_cut_off() -> None:
     recovered = taken(reopened(FIRST, 4))
-    with pytest.raises(InvalidRequestError, match="cannot go on behind entry 3"):
+    with pytest.raises(InvalidRequestError, match="its next writer cannot continue after entry 3"):
         plan(recovered, 3).applied_to(recovered)
 
 

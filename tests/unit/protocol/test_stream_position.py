@@ -36,7 +36,7 @@ def test_or_a_skip_that_is_counted():
 
 @pytest.mark.parametrize("offset", [0, 30, 99])
 def test_another_generation_is_an_error_whatever_the_offset(offset):
-    with pytest.raises(NoSuchEntryError, match="generation 2, and there is only generation 3"):
+    with pytest.raises(NoSuchEntryError, match="generation 2, and the log has only generation 3"):
         resume(Position(2, offset), LOG, fails_on_loss=True)
 
 
@@ -49,7 +49,7 @@ def test_or_a_restart_that_is_reported():
 @pytest.mark.parametrize("position", [Position(3, 51), Position(4, 0)])
 @pytest.mark.parametrize("fails_on_loss", [True, False])
 def test_a_position_in_the_future_is_an_error(position, fails_on_loss):
-    with pytest.raises(InvalidRequestError, match="the query is behind it"):
+    with pytest.raises(InvalidRequestError, match="the query is past that"):
         resume(position, LOG, fails_on_loss=fails_on_loss)
 
 

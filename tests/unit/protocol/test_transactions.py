@@ -57,7 +57,7 @@ def test_the_greatest_version_is_one() -> None:
 
 @pytest.mark.parametrize("name", ["", "x" * 1_025, "ü" * 171, "\ud800", 7, None, b"x"])
 def test_a_name_that_is_none_or_too_long_is_refused(name: object) -> None:
-    with pytest.raises(InvalidRequestError, match="txnAppId must be a text of 1 to 1,024 bytes"):
+    with pytest.raises(InvalidRequestError, match="txnAppId must have 1 to 1,024 bytes"):
         Transaction(name, 0)
 
 
@@ -181,7 +181,7 @@ def test_queries_are_bounded_too_and_a_batch_of_an_older_one_is_known() -> None:
 
 def test_a_batch_of_a_query_that_may_be_forgotten_is_not_taken_for_a_new_one() -> None:
     found = queries(QUERIES_MAX + QUERY_DIGESTS_MAX + 1)
-    with pytest.raises(OutcomeUnknownError, match="1 queries that have not written"):
+    with pytest.raises(OutcomeUnknownError, match="the 1 queries that had not written"):
         has_committed(found, Transaction(app_id("q0"), 7))
     assert not has_committed(found, Transaction(app_id("fresh"), 0))
     assert not has_committed(found, Transaction("app", 7))

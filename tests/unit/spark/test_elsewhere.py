@@ -9,12 +9,12 @@ from bkspark.spark.options import NAMES, parse
 LOG = {"metadataServiceUri": "file:///nowhere", "path": "events"}
 
 MEANT = {
-    "subscribe": "name the log by load(NAME)",
-    "subscribePattern": "name the log by load(NAME)",
+    "subscribe": "give the log's name to load(NAME)",
+    "subscribePattern": "give the log's name to load(NAME)",
     "kafka.bootstrap.servers": "metadataServiceUri names the cluster",
     "kafka.group.id": "metadataServiceUri names the cluster",
     "kafka.acks": "ackQuorumSize",
-    "versionAsOf": "startingOffsets and endingOffsets say what is read, and view=history",
+    "versionAsOf": "startingOffsets and endingOffsets limit the read; view=history",
     "timestampAsOf": "startingOffsets and endingOffsets",
     "startingVersion": "startingOffsets and endingOffsets",
     "startingTimestamp": "startingOffsets and endingOffsets",
@@ -24,11 +24,11 @@ MEANT = {
     "minPartitions": "maxBytesPerPartition",
     "ignoreChanges": "a log only grows",
     "replaceWhere": "truncate=true replaces the whole log",
-    "header": "leave it out",
+    "header": "leave this out",
     "delta.appendOnly": "leave it out",
     "partitionBy": "leave it out",
-    "outputMode": 'say .outputMode("append")',
-    "availableNow": "say .trigger(",
+    "outputMode": '.outputMode("append")',
+    "availableNow": ".trigger(",
 }
 
 
@@ -65,11 +65,17 @@ def test_a_typo_is_answered_by_the_name_that_is_alike(typo: str, name: str) -> N
 
 def test_a_name_that_is_like_none_is_answered_by_all_names() -> None:
     text = refused(colour="1")
-    assert text.startswith("unknown option 'colour'; there are metadataServiceUri, path, ledgerId")
+    assert text.startswith(
+        "unknown option 'colour'; the options are metadataServiceUri, path, ledgerId"
+    )
     assert all(name in text for name in NAMES)
 
 
 def test_all_strange_names_are_told_at_once() -> None:
     text = refused(subscribe="a", colour="1", compresion="lz4")
-    for part in ("name the log by", "unknown option 'colour';", "did you mean 'compression'?"):
+    for part in (
+        "give the log's name to",
+        "unknown option 'colour';",
+        "did you mean 'compression'?",
+    ):
         assert part in text

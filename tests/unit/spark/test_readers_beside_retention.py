@@ -18,7 +18,7 @@ from bkspark.spark.source import BookKeeperDataSource
 from bkspark.testing.faulty_cluster import StorageFaults
 
 LENIENT = {"failOnDataLoss": "false"}
-GONE = r"log 'a' is truncated below offset 4, so offsets 0 to 1 cannot be read; begin at offset 4"
+GONE = r"log 'a' is truncated below offset 4, so offsets 0 to 1 cannot be read; read from offset 4"
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ def test_rows_of_a_log_that_is_deleted_meanwhile(keeper, log, kind, is_made_agai
     if is_made_again:
         with keeper.create_log("a", schema=pa.schema([("n", pa.int64())])).writer() as writer:
             writer.append_many(pa.table({"n": [77]}))
-    with pytest.raises(NoSuchEntryError, match="'a' was overwritten or deleted while it was read"):
+    with pytest.raises(NoSuchEntryError, match="'a' was overwritten or deleted during the read"):
         strict.rows(plans[0])
     assert lenient.rows(plans[1]) == []
 

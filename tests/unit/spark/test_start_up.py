@@ -56,7 +56,7 @@ def test_a_spark_before_4_2_is_told_that_it_cannot_read_a_log_as_a_stream(
     made = source.BookKeeperDataSource({"metadataServiceUri": "file:///nowhere", "path": "a"})
     reader = made.streamReader(StructType([]))
     for question in (reader.initialOffset, reader.latestOffset):
-        with pytest.raises(InvalidRequestError, match=r"as a stream takes Spark 4\.2, and this is"):
+        with pytest.raises(InvalidRequestError, match=r"as a stream needs Spark 4\.2, and this is"):
             question()
 
 

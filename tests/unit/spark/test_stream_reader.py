@@ -244,7 +244,7 @@ def test_or_a_skip_that_is_reported(log, caplog):
         assert query.batch(at(5)) == at(43)
         assert query.batch(at(5)) == at(43)
     assert [record.message for record in caplog.records] == [
-        "log 'a' is truncated below offset 33, and the query is at 5; going on at offset 33"
+        "log 'a' is truncated below offset 33, and the query is at 5; continuing at offset 33"
     ]
     assert query.numbers(at(5), at(43)) == list(range(33, 43))
     report = query.reader.reportLatestOffset()
@@ -257,7 +257,7 @@ def test_a_log_made_anew_is_an_error(log, small_cluster, numbers):
     query = Query(log.uri)
     assert query.batch(at(0)) == at(60)
     overwrite(log, small_cluster, numbers, 0, 80)
-    with pytest.raises(NoSuchEntryError, match="generation 1, and there is only generation 2"):
+    with pytest.raises(NoSuchEntryError, match="generation 1, and the log has only generation 2"):
         query.batch(at(60))
     with pytest.raises(NoSuchEntryError):
         query.reader.partitions(at(0), at(60))
@@ -269,7 +269,7 @@ def test_or_its_new_rows_from_their_start(log, small_cluster, numbers, caplog):
     overwrite(log, small_cluster, numbers, 100, 103)
     with caplog.at_level(logging.WARNING):
         assert query.batch(at(60)) == at(3, 2)
-    assert "overwritten, or deleted and made anew" in caplog.text
+    assert "overwritten, or deleted and created again" in caplog.text
     assert query.numbers(at(60), at(3, 2)) == [100, 101, 102]
     assert query.reader.partitions(at(0), at(60)) == []
     report = query.reader.reportLatestOffset()
@@ -284,7 +284,10 @@ def test_available_now_does_not_go_on_in_a_newer_generation(log, small_cluster, 
     assert query.batch(at(30)) == at(30)
 
 
-DELETED = "'a' any more: it was deleted;.* once the log is made anew, begin with a new checkpoint"
+DELETED = (
+    "'a' does not exist any more: it was deleted;.* once the log is created again, "
+    "begin with a new checkpoint"
+)
 
 
 def test_a_deleted_log_is_an_error(log):
@@ -307,9 +310,9 @@ def test_a_deleted_log_is_an_error(log):
 @pytest.mark.parametrize("lenient", ["true", "false"])
 def test_an_offset_in_the_future(log, start, lenient):
     query = Query(log.uri, failOnDataLoss=lenient)
-    with pytest.raises(InvalidRequestError, match="the query is behind it"):
+    with pytest.raises(InvalidRequestError, match="the query is past that"):
         query.batch(start)
-    with pytest.raises(InvalidRequestError, match="the query is behind it"):
+    with pytest.raises(InvalidRequestError, match="the query is past that"):
         query.reader.partitions(at(0), start)
 
 
@@ -322,7 +325,7 @@ def test_an_end_before_its_start(log):
     "offset", [{}, {"version": 2, "generation": 1, "offset": 0}, at("7"), at(-1), at(True)]
 )
 def test_an_offset_that_is_none(log, offset):
-    with pytest.raises(InvalidRequestError, match="an offset that is not known here"):
+    with pytest.raises(InvalidRequestError, match="an unknown offset"):
         Query(log.uri).batch(offset)
 
 

@@ -120,8 +120,8 @@ OF_GROUP = {
     "own, of another group, not writable by it": status(0o750, group=ANOTHER),
 }
 REFUSED = {
-    "writable by everybody": status(0o2772, user=SOMEBODY),
-    "own and writable by everybody": status(0o777),
+    "writable by all users": status(0o2772, user=SOMEBODY),
+    "own and writable by all users": status(0o777),
     "a third user's, of another group": status(0o700, user=SOMEBODY, group=ANOTHER),
     "own, writable by another group": status(0o770, group=ANOTHER),
 }
@@ -158,7 +158,7 @@ def test_only_members_and_the_owner_of_the_place_change_it() -> None:
 
 def test_a_group_that_cannot_be_is_refused(tmp_path: Path) -> None:
     for given in ("no-such-group", "-1", -1, GROUP_MAX + 1, True, "", "1e3"):
-        with pytest.raises(InvalidRequestError, match="there is no group"):
+        with pytest.raises(InvalidRequestError, match="does not exist on this host"):
             init_cluster((tmp_path / "m").as_uri(), [], group=given)
     assert access.group_id(access.group_name(GROUP)) == access.group_id(str(GROUP)) == GROUP
     assert list(tmp_path.iterdir()) == []
@@ -252,7 +252,7 @@ def test_an_init_for_another_group_does_not_finish_one(
 ) -> None:
     uri = init(place)
     more = [(place / f"b{n}").as_uri() for n in (1, 2, 3, 4)]
-    with pytest.raises(InvalidRequestError, match="begun for another group, or none"):
+    with pytest.raises(InvalidRequestError, match="begun with another `--group`, or without"):
         init_cluster(uri, more)
     assert not (place / "b4").exists()
     init_cluster(uri, more, group=GROUP)
@@ -287,7 +287,7 @@ def test_a_mode_that_is_not_kept_is_an_error(
     folder = posix_calls.open_root(str(tmp_path))
     before = os.umask(0o077)
     try:
-        with posix_calls.closing(folder), pytest.raises(NotPrivateError, match="is not kept"):
+        with posix_calls.closing(folder), pytest.raises(NotPrivateError, match="could not be set"):
             posix_calls.put_new(folder, "file", b"x", Access(GROUP))
     finally:
         os.umask(before)

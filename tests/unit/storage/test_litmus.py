@@ -23,31 +23,31 @@ rival.main(sys.argv[1])
 """
 
 FAULTS = {
-    "two processes both created one file": """
+    "two processes both created the same file": """
     def create(self, name, text):
         with open(self._path(name), "w") as file:
             file.write(text)
         return True
 """,
-    "of two processes that create one file none did": """
+    "of two processes that created the same file, neither succeeded": """
     def create_all(self, names, text):
         return []
 """,
-    "a file is not its creator's": """
+    "a file does not belong to its creator": """
     def read(self, name):
         return read(self, name) and "somebody's"
 """,
-    "a file that another process has made is not seen at once": """
+    "a file created by another process is not visible at once": """
     def read(self, name):
         if name not in seen or seen[name] is not None:
             seen[name] = read(self, name)
         return seen[name]
 """,
-    "a file that exists is created again": """
+    "an existing file is created again": """
     def create(self, name, text):
         return create(self, name, text) or name.startswith("look")
 """,
-    "a file that another process has removed is still seen": """
+    "a file removed by another process is still visible": """
     def read(self, name):
         seen[name] = read(self, name) or seen.get(name)
         return seen[name]
@@ -55,17 +55,17 @@ FAULTS = {
         super().remove(name)
         seen.clear()
 """,
-    "a file that another process has renamed is not seen at once": """
+    "a file renamed by another process is not visible at once": """
     def read(self, name):
         return "text" if name == "old" else read(self, name)
 """,
-    "what another process has appended and synced is not seen at once": """
+    "data appended and synced by another process is not visible at once": """
     def read(self, name):
         if name in ("one", "other"):
             return seen.setdefault(name, read(self, name))
         return read(self, name)
 """,
-    "a name does not show the file it was given": """
+    "a name does not show the file that was renamed to it": """
     def look(self, name):
         device, inode, size = look(self, name)
         return [device, inode + 1, size]
@@ -78,7 +78,7 @@ FAULTS = {
     def create_all(self, names, text):
         time.sleep(60)
 """,
-    "the process that tries it has ended": """
+    "the testing process has ended": """
     def rename(self, old, new):
         os._exit(1)
 """,

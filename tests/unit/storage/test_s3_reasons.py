@@ -35,7 +35,7 @@ def meaning(error: Exception) -> S3Doubt:
         (400, "InvalidToken", "token", "AWS_SESSION_TOKEN"),
         (403, "InvalidAccessKeyId", "access key", "AWS_ACCESS_KEY_ID"),
         (403, "SignatureDoesNotMatch", "access key", "AWS_ACCESS_KEY_ID"),
-        (403, "AccessDenied", "access was refused", "rights"),
+        (403, "AccessDenied", "access was refused", "permissions"),
         (409, "OperationAborted", "409 OperationAborted", ""),
         (503, "SlowDown", "503 SlowDown", "BKSPARK_S3_RETRY_SECONDS"),
     ],
@@ -78,7 +78,7 @@ def wrapped(cause: BaseException) -> OSError:
 @pytest.mark.parametrize(
     ("cause", "words"),
     [
-        (socket.gaierror(-2, "Name or service not known"), "name of the host cannot be resolved"),
+        (socket.gaierror(-2, "Name or service not known"), "host name cannot be resolved"),
         (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), "port refuses connections"),
         (OSError(errno.EMFILE, "Too many open files"), "too many open files: nothing was sent"),
     ],

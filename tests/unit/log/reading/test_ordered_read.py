@@ -64,7 +64,7 @@ def test_ranges_that_are_not_there(opened, begin, end, error):
 def test_what_an_empty_log_has_is_said(opened):
     create_log(opened, "empty", LogSettings(Quorum(3, 3, 2)), VALUE_SCHEMA)
     view = look_at(opened, "empty", Password())
-    with pytest.raises(NoSuchEntryError, match="is empty, its end is 0, and 5 is not there"):
+    with pytest.raises(NoSuchEntryError, match="is empty, its end is 0, and does not have 5"):
         read_view_in_order(opened, view, 5, None, Password())
 
 

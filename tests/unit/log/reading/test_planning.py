@@ -46,5 +46,5 @@ def test_a_ledger_that_went_away_ends_the_plan(log):
     with Cluster(log.uri) as cluster:
         view = look_at(cluster, "a", NO_PASSWORD)
         delete_log(cluster, "a")
-        with pytest.raises(NoSuchEntryError, match="overwritten or deleted while it was read"):
+        with pytest.raises(NoSuchEntryError, match="overwritten or deleted during the read"):
             plan_view(cluster, view, OffsetRange(0, view.end_offset), NO_PASSWORD, None)

@@ -91,7 +91,7 @@ class Servers:
         self._scripts[kind] = list(steps)
 
     def connect(self, hosts: str, **settings: Any) -> "Client":
-        """What stands in for kazoo's client."""
+        """What replaces kazoo's client."""
         client = Client(self, hosts, settings)
         self.clients.append(client)
         return client

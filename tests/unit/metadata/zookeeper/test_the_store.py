@@ -41,7 +41,7 @@ class TestTheStore:
         servers.tree = {"/": (b"", 0)}
         format_store(URI).put(KEY, b"old", None)
         before = servers.tree
-        with pytest.raises(InvalidRequestError, match="another cluster is in its place"):
+        with pytest.raises(InvalidRequestError, match="another cluster has replaced it"):
             CALLS[call](store)
         assert servers.tree == before
         assert open_store(URI).get(KEY) == VersionedBytes(b"old", 1)
@@ -56,7 +56,7 @@ class TestTheStore:
             servers.requests.clear()
 
         servers.script("multi", exchange)
-        with pytest.raises(InvalidRequestError, match="another cluster is in its place"):
+        with pytest.raises(InvalidRequestError, match="another cluster has replaced it"):
             CHANGES[change](store)
         assert servers.tree[RECORD] == (b"old", 0)
 
@@ -121,13 +121,13 @@ class TestFormat:
     def test_what_has_records_or_something_else_is_refused(
         self, servers: Servers, store: MetadataStore
     ) -> None:
-        with pytest.raises(InvalidRequestError, match="it is one already"):
+        with pytest.raises(InvalidRequestError, match="it exists already"):
             format_store(URI)
         servers.tree["/other/thing"] = servers.tree["/other"] = (b"", 0)
         servers.tree["/full"] = (b"value", 0)
         before = dict(servers.tree)
         for path in ("other", "full"):
-            with pytest.raises(InvalidRequestError, match="it has something else in it"):
+            with pytest.raises(InvalidRequestError, match="it has other nodes"):
                 format_store(f"zk://host-1/{path}")
         assert servers.tree == before
 

@@ -207,7 +207,7 @@ class TestJournal:
     def test_a_record_of_another_ends_it(self, s3: S3Store, root: BookieRoot) -> None:
         journal = root.open_journal(JOURNAL, [b"one"])
         s3.objects[record(1)] = s3.objects[record(0)]
-        with pytest.raises(BookieUnavailableError, match="somebody else wrote"):
+        with pytest.raises(BookieUnavailableError, match="another writer wrote"):
             journal.append([b"two"])
         with pytest.raises(BookieUnavailableError, match="no more records"):
             journal.append([b"two"])
@@ -217,7 +217,7 @@ class TestJournal:
         self, s3: S3Store, written: BookieRoot, look: str
     ) -> None:
         s3.objects.pop(record(0))
-        with pytest.raises(BookieUnavailableError, match="records behind it"):
+        with pytest.raises(BookieUnavailableError, match="records after it"):
             of_journal(look)(written)
 
     @pytest.mark.parametrize("look", JOURNAL_LOOKS)
