@@ -1,6 +1,7 @@
 """``BookKeeper``: logs and ledgers from Python, without Spark."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,8 @@ from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.cluster.bound import BoundToProcess
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
-from bkspark.errors import InvalidRequestError
+from bkspark.cluster.stepping_over import leave_out
+from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.format import arrow_schema, digest, layout, schema_text
 from bkspark.ledger.creating import LOG_KEY, create_ledger
 from bkspark.ledger.deleting import delete_ledger, delete_log
@@ -312,23 +314,34 @@ class BookKeeper(BoundToProcess):
         return delete_log(self._cluster, name)
 
     def list_logs(self) -> list[str]:
-        """The names of all logs, in ascending order."""
-        found = ((name, self._cluster.logs.get(name)) for name in self._cluster.log_names())
-        return [name for name, seen in found if seen is not None and not seen.value.is_tombstone]
+        """The names of all logs, in ascending order, with logs whose record cannot be read."""
+        logs = self._cluster.logs
+
+        def is_there(name: str) -> bool:
+            seen = logs.get(name)
+            return seen is not None and not seen.value.is_tombstone
+
+        return [name for name in self._cluster.log_names() if _may_be(partial(is_there, name))]
 
     def list_ledgers(self) -> list[int]:
-        """The ids of all ledgers that are not deleted, in ascending order."""
-        ids = self._cluster.ledger_ids()
-        found = ((number, self._cluster.ledgers.get(str(number))) for number in ids)
-        return [
-            number
-            for number, seen in found
-            if seen is not None and seen.value.state is not LedgerState.DELETING
-        ]
+        """The ids of all ledgers that are not deleted, in ascending order.
+
+        Ledgers whose record cannot be read are among them.
+        """
+        ledgers = self._cluster.ledgers
+
+        def is_there(number: int) -> bool:
+            seen = ledgers.get(str(number))
+            return seen is not None and seen.value.state is not LedgerState.DELETING
+
+        return [n for n in self._cluster.ledger_ids() if _may_be(partial(is_there, n))]
 
     def list_bookies(self) -> list[BookieStatus]:
-        """All registered bookies, and whether each can be used now."""
-        return self._cluster.probe()
+        """All registered bookies, and whether each can be used now.
+
+        A bookie whose record cannot be read is left out, with a warning.
+        """
+        return self._cluster.probe(step_over=leave_out)
 
     @property
     def _cluster(self) -> Cluster:
@@ -336,6 +349,14 @@ class BookKeeper(BoundToProcess):
         if self._is_closed:
             raise InvalidRequestError("this BookKeeper is closed", hint="open another BookKeeper")
         return self._connected
+
+
+def _may_be(is_there: Callable[[], bool]) -> bool:
+    """Return the answer; True if the record is unreadable, because unknown is never absent."""
+    try:
+        return is_there()
+    except CorruptDataError:
+        return True
 
 
 def _row_schema(given: object) -> pa.Schema:

@@ -5,11 +5,20 @@ gives no answer, because unknown is never absent. Only views continue, and name 
 """
 
 import logging
+from contextlib import suppress
+from typing import Any
 
 from bkspark.cluster.cluster import Cluster
-from bkspark.errors import BookKeeperError, InvalidRequestError
+from bkspark.cluster.records import WHAT_TO_DO, Records, Versioned
+from bkspark.errors import (
+    BookKeeperError,
+    CorruptDataError,
+    InvalidRequestError,
+    NoSuchLedgerError,
+)
 from bkspark.format import layout
 from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.log.record import LogRecord
 
 logger = logging.getLogger(__name__)
 
@@ -23,6 +32,35 @@ class Survey(Cluster):
         shown = (self.ledgers, self.logs, *people, self.upkeep.lost, self.registrations)
         for records in (*shown, self._counters):
             records.step_over = self._note
+
+    def ledger(self, ledger_id: int) -> Versioned[LedgerMetadata]:
+        """As of ``Cluster``; a named ledger with an unreadable record is not said to be missing.
+
+        Raises:
+            NoSuchLedgerError: there is no such ledger.
+            CorruptDataError: the ledger's record cannot be read.
+        """
+        try:
+            return super().ledger(ledger_id)
+        except NoSuchLedgerError as error:
+            raise self._unknown_or(error, self.ledgers, str(ledger_id)) from None
+
+    def log(self, name: str) -> Versioned[LogRecord]:
+        """As of ``Cluster``; raises like ``ledger``."""
+        try:
+            return super().log(name)
+        except NoSuchLedgerError as error:
+            raise self._unknown_or(error, self.logs, name) from None
+
+    def _unknown_or(
+        self, error: BookKeeperError, records: Records[Any], name: str
+    ) -> BookKeeperError:
+        """Return ``error``, or one that says why the record of ``name`` is unknown, not absent."""
+        with suppress(InvalidRequestError):  # no name of a record
+            reason = self.unreadable.get(records.key(name))
+            if reason is not None:
+                return CorruptDataError(reason, hint=WHAT_TO_DO)
+        return error
 
     def ledger_ids(self) -> list[int]:
         """Ids of all ledgers, including ledgers with unreadable records."""

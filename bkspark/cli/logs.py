@@ -26,7 +26,7 @@ from bkspark.cli.session import (
     session_of,
 )
 from bkspark.cluster.cluster import Cluster
-from bkspark.format import digest, schema_text
+from bkspark.format import digest, layout, schema_text
 from bkspark.ledger import deleting
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.log.creating import create_log
@@ -142,7 +142,7 @@ def show(
 ) -> None:
     """Show a log's settings and ledgers."""
     session = session_of(context)
-    with session.cluster() as cluster:
+    with session.survey() as cluster:
         password = password_of(password_file, password_env)
         [log] = views.logs(cluster, name, password)
         history = views.history(cluster, name, password)
@@ -155,6 +155,8 @@ def show(
         print_json({**log, **dropped, "history": history})
     else:
         print_pairs({**_for_people(log, dropped), **_places(history, log)})
+    if any(key.startswith(layout.LEDGERS_PREFIX) for key in cluster.unreadable):
+        raise typer.Exit(note_unreadable(cluster))
 
 
 def read(

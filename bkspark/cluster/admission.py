@@ -38,6 +38,7 @@ class Site:
         metadata_uri: as the store writes it.
         bookies: the registered bookies, by id.
         removed: ids of removed bookies; never given out again.
+        unreadable: ids whose records cannot be read; taken, and their places are unknown.
         group: of users that share the cluster.
     """
 
@@ -45,6 +46,7 @@ class Site:
     metadata_uri: str
     bookies: Mapping[str, BookieRecord]
     removed: frozenset[str] = frozenset()
+    unreadable: frozenset[str] = frozenset()
     group: int | None = None
 
 
@@ -152,6 +154,11 @@ def admit(site: Site, url: str, bookie_id: str, *, accepts_risk: bool = False) -
     begun = None if found is None else _begun(site, url, found, bookie_id)
     if begun is None:
         _require_new_place(site, url)
+    if (begun.bookie_id if begun else bookie_id) in site.unreadable:
+        raise InvalidRequestError(
+            f"the metadata record of {begun.bookie_id if begun else bookie_id} cannot be read",
+            hint="`bkspark metadata damaged` says what to do",
+        )
     if (begun.bookie_id if begun else bookie_id) in site.removed:
         raise InvalidRequestError(
             f"{(begun.bookie_id if begun else bookie_id)} is the id of a removed bookie",
@@ -164,7 +171,7 @@ def admit(site: Site, url: str, bookie_id: str, *, accepts_risk: bool = False) -
     require_outside(url, [site.metadata_uri, *(record.url for record in site.bookies.values())])
     place.require_suitable(found, site.group)
     risk = storage_risk(url, site.metadata_uri, is_accepted=accepts_risk)
-    new_id = bookie_id or _free_id(site.bookies.keys() | site.removed)
+    new_id = bookie_id or _free_id(site.bookies.keys() | site.removed | site.unreadable)
     cookie = begun or Cookie(
         site.cluster_id, new_id, environment.token(), environment.now_ms(), site.group
     )

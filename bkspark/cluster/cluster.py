@@ -302,10 +302,12 @@ class Cluster(BoundToProcess):
 
     def admit(self, bookie_id: str, url: str, *, accepts_risk: bool = False) -> NewBookie:
         """Check the place, as the first half of ``add_bookie``, with the same errors."""
-        known = self._registered()
+        unreadable = set[str]()
+        known = self._registered(leave_out_into(unreadable))
         removed = frozenset(name for name, record in known.items() if record.is_removed)
         bookies = {name: record for name, record in known.items() if name not in removed}
-        site = Site(self.cluster_id, self.store.uri, bookies, removed, self.group)
+        taken = removed, frozenset(unreadable)
+        site = Site(self.cluster_id, self.store.uri, bookies, *taken, group=self.group)
         return admission.admit(site, url, bookie_id, accepts_risk=accepts_risk)
 
     def register(self, new: NewBookie) -> BookieRecord:

@@ -37,7 +37,7 @@ SENT_AGAIN_MAX = 5
 """Each try has the time limit of a call; after so many more tries the outcome stays unknown."""
 
 _BACKOFF_SECONDS_MAX = 0.05
-_WHAT_TO_DO = "`bkspark metadata damaged` names it, and says what to do"
+WHAT_TO_DO = "`bkspark metadata damaged` names it, and says what to do"
 
 
 def back_off(attempt: int) -> None:
@@ -115,7 +115,7 @@ class Records(Generic[T]):
             step_over = self.step_over or step_over
             if step_over is None:
                 if isinstance(error, CorruptDataError) and not error.hint:
-                    error.hint = _WHAT_TO_DO
+                    error.hint = WHAT_TO_DO
                 raise
             step_over(self._shown_key(name), error)
             return None

@@ -113,12 +113,14 @@ class BookKeeperReader(DataSourceReader):
 
         Runs on: driver.
         """
-        with Cluster(self._options.metadata_uri) as cluster:
-            if self._options.view:
-                from bkspark.admin import views
+        if self._options.view:
+            from bkspark.admin import views
+            from bkspark.admin.survey import Survey
 
+            with Survey(self._options.metadata_uri) as survey:
                 log_name = self._options.log_name or None
-                return [TaskPartition(views.table(self._options.view, cluster, log_name))]
+                return [TaskPartition(views.table(self._options.view, survey, log_name))]
+        with Cluster(self._options.metadata_uri) as cluster:
             tasks = _partitions(cluster, self._options)
         return [*tasks] or [TaskPartition(None)]
 

@@ -4,6 +4,8 @@ from .change import Drop, Replace
 from .mutant import Mutant
 
 ASIDE = "tests/unit/cli/test_set_aside.py"
+DAMAGED = "tests/unit/cli/test_damaged_records.py"
+LISTS = f"{DAMAGED}::test_lists_in_python_and_views_in_spark_hide_no_other"
 EACH = f"{ASIDE}::test_a_record_is_named_and_set_aside_and_its_bytes_stay"
 STRAYS = f"{ASIDE}::test_ledgers_of_a_log_that_was_set_aside_are_never_garbage"
 GO_ON = f"{ASIDE}::test_readers_and_writers_go_on_without_a_bookie_whose_record_is_unreadable"
@@ -249,5 +251,29 @@ MUTANTS = (
         "restored_cluster",
         Replace("cookie.group", "1"),
         (CLUSTER_ANEW,),
+    ),
+    Mutant(
+        "a named record that cannot be read is said to be missing",
+        "Survey._unknown_or",
+        Replace("reason is not None", "False"),
+        (f"{DAMAGED}::test_what_is_named_and_cannot_be_read_is_not_said_to_be_missing[recover 1]",),
+    ),
+    Mutant(
+        "a log with an unreadable record is not listed",
+        "bookkeeper._may_be",
+        Replace("True", "False"),
+        (f"{LISTS}[ledgers/0000000000000001]",),
+    ),
+    Mutant(
+        "an unreadable record hides all rows of a view",
+        "BookKeeperReader.partitions",
+        Replace("Survey(self._options.metadata_uri)", "Cluster(self._options.metadata_uri)"),
+        (f"{LISTS}[ledgers/0000000000000001]",),
+    ),
+    Mutant(
+        "the id of a bookie whose record cannot be read is given again",
+        "Cluster.admit",
+        Replace("frozenset(unreadable)", "frozenset()"),
+        (f"{DAMAGED}::test_a_bookie_is_added_although_the_record_of_another_cannot_be_read",),
     ),
 )

@@ -8,12 +8,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from bkspark import BookKeeper
 from bkspark.admin.lost_bookies import declare_lost
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError
 from bkspark.format.recovery import StuckRecovery
 from bkspark.metadata import directory
+from bkspark.spark.options import VIEW_NAMES
+from bkspark.spark.source import BookKeeperDataSource
 
 from ...thorough import always  # noqa: TID252
 
@@ -167,3 +170,61 @@ def test_status_survives_any_file_of_a_bookie(run: Run, used, kind: str) -> None
             if (place / name).is_dir():
                 (place / name).rmdir()
             (used.folder / "kept").replace(place / name)
+
+
+NAMING = [
+    ("audit", "--log", "one"),
+    ("recover", "1"),
+    ("log", "show", "one"),
+    ("repair", "--log", "one"),
+    ("scrub", "--ledger", "1"),
+]
+
+
+@pytest.mark.parametrize("words", always(NAMING[:2], NAMING), ids=" ".join)
+def test_what_is_named_and_cannot_be_read_is_not_said_to_be_missing(
+    run: Run, used, words: tuple[str, ...]
+) -> None:
+    key = "logs/one" if "one" in words else RECORDS[0]
+    damage_record(used, key, "garbage")
+    status, _, err = run(*words)
+    assert status == 1
+    assert f"record '{key}' does not begin like a record" in err
+    assert "`bkspark metadata damaged`" in err
+
+
+def test_a_log_is_shown_although_the_record_of_a_ledger_cannot_be_read(run: Run, used) -> None:
+    damage_record(used, RECORDS[0], "garbage")
+    status, out, err = run("log", "show", "two")
+    assert (status, "ledger 1\toffsets 0 to 29" in out, RECORDS[0] in err) == (1, True, True)
+    assert run("log", "show", "one")[0] == 0
+
+
+LISTED = [RECORDS[0], "logs/one", "bookies/bookie-2", "lost/bookie-6"]
+
+
+@pytest.mark.parametrize("key", always(LISTED[:1], LISTED))
+def test_lists_in_python_and_views_in_spark_hide_no_other(used, key: str) -> None:
+    damage_record(used, key, "garbage")
+    with BookKeeper(used.uri) as keeper:
+        assert keeper.list_logs() == ["one", "two"]
+        assert keeper.list_ledgers() == [0, 1, 2, 3]
+        found = {status.record.bookie_id for status in keeper.list_bookies()}
+    everything = {f"bookie-{number}" for number in range(1, 7)}
+    assert found == everything - ({"bookie-2"} if key == "bookies/bookie-2" else set())
+    for view in VIEW_NAMES:
+        source = BookKeeperDataSource({"metadataServiceUri": used.uri, "view": view})
+        reader = source.reader(source.schema())
+        [part] = reader.partitions()
+        assert sum(batch.num_rows for batch in reader.read(part)) > (1 if view == "ledgers" else -1)
+
+
+def test_a_bookie_is_added_although_the_record_of_another_cannot_be_read(
+    run: Run, used, tmp_path: Path
+) -> None:
+    damage_record(used, "bookies/bookie-2", "garbage")
+    (tmp_path / "new").mkdir()
+    status, _, err = run("bookie", "add", (tmp_path / "new").as_uri())
+    assert (status, "bookie-7" in err) == (0, True)
+    assert run("bookie", "add", used.bookie("bookie-2").as_uri())[0] == 2  # it has a cookie
+    assert run("bookie", "add", "--id", "bookie-2", (tmp_path / "other").as_uri())[0] == 2
