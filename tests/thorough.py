@@ -26,18 +26,27 @@ COLLECTED = pytest.StashKey[dict[str, bool]]()
 """Every test that was found, without parameters: whether some of it runs always."""
 
 
-def always(chosen: Container[Any], values: Iterable[Any], *, are_rows: bool = False) -> list[Any]:
+def always(
+    chosen: Container[Any],
+    values: Iterable[Any],
+    *,
+    are_rows: bool = False,
+    soaks: Container[Any] = (),
+) -> list[Any]:
     """``values`` as parameters of a test; those that are not ``chosen`` are run by CI alone.
 
     Args:
         are_rows: whether each value is a tuple of several parameters.
+        soaks: values that CI leaves to soaks.
     """
+
+    def marks(value: Any) -> Any:
+        if value in chosen:
+            return ()
+        return pytest.mark.soak if value in soaks else pytest.mark.thorough
+
     return [
-        pytest.param(
-            *(value if are_rows else (value,)),
-            marks=() if value in chosen else pytest.mark.thorough,
-        )
-        for value in values
+        pytest.param(*(value if are_rows else (value,)), marks=marks(value)) for value in values
     ]
 
 

@@ -34,7 +34,10 @@ CASES_BEGIN = {"RB-39": 880}
 """The first schedule, where that saves many; any other would do."""
 
 
-@pytest.mark.parametrize(("first_seed", "count"), always(BATCHES[:1], BATCHES, are_rows=True))
+@pytest.mark.parametrize(
+    ("first_seed", "count"),
+    always(BATCHES[:1], BATCHES, are_rows=True, soaks=BATCHES[4:]),
+)
 def test_no_schedule_of_a_log_breaks_a_promise(
     first_seed: int, count: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -229,7 +229,10 @@ def test_files_are_not_lost_without_end() -> None:
 losing = partial(run_schedule, loses_files=True)
 
 
-@pytest.mark.parametrize(("first_seed", "count"), always(BATCHES[:1], BATCHES, are_rows=True))
+@pytest.mark.parametrize(
+    ("first_seed", "count"),
+    always(BATCHES[:1], BATCHES, are_rows=True, soaks=BATCHES[4:]),
+)
 def test_no_schedule_with_losses_breaks_a_promise(
     first_seed: int, count: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -38,7 +38,10 @@ BY_CHANCE = always(ALWAYS["schedule"], [name for name in mutants.MUTANTS if name
 BY_CHANCE += [pytest.param(name, marks=pytest.mark.soak) for name in RARE]
 
 
-@pytest.mark.parametrize(("first_seed", "count"), always(BATCHES[:1], BATCHES, are_rows=True))
+@pytest.mark.parametrize(
+    ("first_seed", "count"),
+    always(BATCHES[:1], BATCHES, are_rows=True, soaks=BATCHES[4:]),
+)
 def test_no_schedule_breaks_a_promise(
     first_seed: int, count: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
