@@ -43,7 +43,7 @@ def truncate(
 ) -> None:
     """Hide all entries below an offset, at once.
 
-    Ledgers without other entries are deleted.
+    Ledgers without other entries are deleted. Exit status 1 if one could not be deleted.
     """
     session = session_of(context)
     with session.cluster() as cluster:
@@ -56,6 +56,8 @@ def truncate(
         done = truncation.truncate(cluster, name, before, generation=plan.generation)
     row = facts_of_done(name, done)
     print_done(row, truncated(row), as_json=session.as_json)
+    if row["left"]:
+        raise typer.Exit(1)
 
 
 def convert(

@@ -276,4 +276,10 @@ MUTANTS = (
         Replace("frozenset(unreadable)", "frozenset()"),
         (f"{DAMAGED}::test_a_bookie_is_added_although_the_record_of_another_cannot_be_read",),
     ),
+    Mutant(
+        "a truncation that leaves a ledger ends with 0",
+        "log_upkeep.truncate",
+        Replace("row['left']", "False"),
+        (f"{DAMAGED}::test_a_truncation_that_leaves_a_ledger_ends_with_1_as_a_retention_does",),
+    ),
 )

@@ -228,3 +228,11 @@ def test_a_bookie_is_added_although_the_record_of_another_cannot_be_read(
     assert (status, "bookie-7" in err) == (0, True)
     assert run("bookie", "add", used.bookie("bookie-2").as_uri())[0] == 2  # it has a cookie
     assert run("bookie", "add", "--id", "bookie-2", (tmp_path / "other").as_uri())[0] == 2
+
+
+def test_a_truncation_that_leaves_a_ledger_ends_with_1_as_a_retention_does(run: Run, used) -> None:
+    damage_record(used, "ledgers/0000000000000000", "garbage")
+    status, _, err = run("log", "truncate", "one", "--before", "30", "--yes")
+    assert (status, "1 more could not be deleted" in err) == (1, True)
+    assert run("log", "retain", "one", "--yes")[0] == 1
+    assert run("log", "read", "one")[1].count("\n") == 30
