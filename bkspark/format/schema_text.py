@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from bkspark.errors import InvalidRequestError
+from bkspark.format.digest import require_whole_characters
 from bkspark.format.spark_types import LENGTHS_KEY, SPARK_TYPE_KEY
 
 _ARROW: dict[str, pa.DataType] = {
@@ -70,6 +71,7 @@ def parse(text: str) -> pa.Schema:
     Raises:
         InvalidRequestError: the text is no schema, or has a type that only a DataFrame can give.
     """
+    require_whole_characters("the schema", text)
     value = _of_json(text) if text.lstrip().startswith("{") else _Ddl(text).schema()
     try:
         return pa.schema([_column(field) for field in value["fields"]])
@@ -81,9 +83,12 @@ def parse(text: str) -> pa.Schema:
 
 def _of_json(text: str) -> Any:
     try:
-        return json.loads(text)
+        value = json.loads(text)
+        spelled_out = json.dumps(value, ensure_ascii=False)
     except (ValueError, RecursionError) as error:
         raise InvalidRequestError(f"the schema is no JSON: {error}", hint=_HINT) from None
+    require_whole_characters("the schema", spelled_out)
+    return value
 
 
 def _column(field: dict[str, Any]) -> pa.Field:

@@ -181,4 +181,10 @@ MUTANTS = (
         Replace("self._tokens[0][0]", "False"),
         (f"{TEXTS}::test_what_is_no_schema_is_refused_in_one_line",),
     ),
+    Mutant(
+        "an escape in a schema's JSON makes half a character",
+        "schema_text._of_json",
+        Drop("require_whole_characters"),
+        (f"{TEXTS}::test_half_a_character_is_refused",),
+    ),
 )

@@ -125,3 +125,16 @@ def test_json_that_is_nested_too_deeply_is_refused() -> None:
 
 def test_sixty_levels_can_be_stored() -> None:
     arrow_schema.require_storable(schema_text.parse("c " + "array<" * 55 + "int" + ">" * 55))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ud800 int",
+        "a int comment '\ud800'",
+        '{"type": "struct", "fields": [{"name": "\\ud800", "type": "long", "nullable": true}]}',
+    ],
+)
+def test_half_a_character_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequestError, match=r"the schema has half a character, '\\ud800'"):
+        schema_text.parse(text)
