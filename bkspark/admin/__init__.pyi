@@ -60,7 +60,7 @@ def collect(
         abandoned_after: Count an unfinished write as abandoned after this many seconds; on a
             shell also 7d. A longer write fails at commit.
         dry_run: Print the plan; change nothing.
-        no_lease: Run even beside another run of this command.
+        no_lease: Run even if another run of this command is active.
 
     Raises:
         OutcomeUnknownError: the metadata store or Spark gave no definite answer; repeat the
@@ -133,7 +133,7 @@ def decommission(
 
     Args:
         bookies: Empty and remove these bookies.
-        force: Remove a bookie even if ledgers name it, if others have all copies.
+        force: Remove a bookie even if ledgers name it, if other bookies have all copies.
         max_bytes_per_second: Read from and write to each bookie at most this many bytes per
             second, for example 50MB; default: unlimited.
         dry_run: Print the plan; change nothing.
@@ -175,7 +175,7 @@ def rebalance(
         dry_run: Print the plan; change nothing.
         password_file: Read the password from this file.
         password_env: Read the password from this environment variable.
-        no_lease: Run even beside another run of this command.
+        no_lease: Run even if another run of this command is active.
 
     Raises:
         InvalidRequestError: a number is out of range.
@@ -207,13 +207,13 @@ def recover(
     ``bkspark.verbs`` describes the arguments shared by all commands.
 
     Args:
-        ledgers: Recover these ledgers, even with a writer.
+        ledgers: Recover these ledgers, even if a writer is active.
         open_grace: Recover an open ledger after this many seconds without a change; on a shell
             also 1h.
         dry_run: Print the plan; change nothing.
         password_file: Read the password from this file.
         password_env: Read the password from this environment variable.
-        no_lease: Run even beside another run of this command.
+        no_lease: Run even if another run of this command is active.
 
     Raises:
         InvalidRequestError: a number is out of range.
@@ -259,7 +259,7 @@ def repair(
         dry_run: Print the plan; change nothing.
         password_file: Read the password from this file.
         password_env: Read the password from this environment variable.
-        no_lease: Run even beside another run of this command.
+        no_lease: Run even if another run of this command is active.
 
     Raises:
         NoSuchLedgerError: no such log or ledger.
@@ -290,7 +290,7 @@ def retain(
             also 7d. The clocks of the closing and the truncating process count: allow for their
             difference.
         forever: From now on keep all entries.
-        ignore_cursors: Also delete entries a cursor has yet to read.
+        ignore_cursors: Also delete entries that a cursor has not read yet.
         dry_run: Print the plan; change nothing.
 
     Raises:
@@ -332,7 +332,7 @@ def scrub(
         dry_run: Print the plan; change nothing.
         password_file: Read the password from this file.
         password_env: Read the password from this environment variable.
-        no_lease: Run even beside another run of this command.
+        no_lease: Run even if another run of this command is active.
 
     Raises:
         InvalidRequestError: a number is out of range, or the password cannot be read.
