@@ -33,8 +33,8 @@ COURTESY_SECONDS = 0.001
 
 Empty = queue.Empty
 
-Courtesy = Callable[[], AbstractContextManager[object]]
-"""An advisory lock for tasks that compute: ``with courtesy(): …``."""
+AdvisoryLock = Callable[[], AbstractContextManager[object]]
+"""An advisory lock for tasks that compute: ``with advisory_lock(): …``."""
 
 METADATA = "metadata"
 """The place of the metadata store, as bookies have their ids."""
@@ -79,7 +79,7 @@ class Environment(Protocol):
 
     def lock(self) -> AbstractContextManager[object]: ...
 
-    def courtesy(self) -> Courtesy: ...
+    def advisory_lock(self) -> AdvisoryLock: ...
 
     def opened(self, place: str, storage: Any) -> Any: ...
 
@@ -128,14 +128,14 @@ def lock() -> AbstractContextManager[object]:
     return _here.environment.lock()
 
 
-def courtesy() -> Courtesy:
+def advisory_lock() -> AdvisoryLock:
     """Return an advisory lock that makes computing tasks run in sequence.
 
     Sequential tasks finish sooner: an interpreter runs one thread at a time, and each switch
     between threads costs more than most calls. A task waits only ``COURTESY_SECONDS`` for a turn,
     so correctness must not depend on having a turn.
     """
-    return _here.environment.courtesy()
+    return _here.environment.advisory_lock()
 
 
 def opened(place: str, storage: T) -> T:
@@ -264,8 +264,8 @@ class RealEnvironment:
     def lock(self) -> AbstractContextManager[object]:
         return threading.RLock()
 
-    def courtesy(self) -> Courtesy:
-        return _Courtesy().turn
+    def advisory_lock(self) -> AdvisoryLock:
+        return _AdvisoryLock().turn
 
     def opened(self, place: str, storage: Any) -> Any:
         del place
@@ -302,7 +302,7 @@ class RealEnvironment:
         self.forget()
 
 
-class _Courtesy:
+class _AdvisoryLock:
     """An advisory lock that is replaced after a timeout: its holder may never come back."""
 
     def __init__(self) -> None:

@@ -79,7 +79,7 @@ def init(
             print_json({"metadata_uri": uri, "cluster_id": cluster.cluster_id, "bookies": rows})
         else:
             print(f"export {METADATA_URI_VARIABLE}={shlex.quote(uri)}")
-        candidates = cluster.candidates()
+        candidates = cluster.refresh_candidates()
     shared = shared_domains(candidates)
     if shared:
         together = "; ".join(f"{', '.join(ids)} on {where}" for where, ids in shared.items())

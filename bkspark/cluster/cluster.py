@@ -253,7 +253,7 @@ class Cluster(BoundToProcess):
             for record, seen in zip(records, answers.values(), strict=True)
         ]
 
-    def candidates(
+    def refresh_candidates(
         self, *, exclude: Collection[str] = (), enough: int | None = None, needed: int = 0
     ) -> Usable:
         """Bookies that may join an ensemble now, without those declared lost.

@@ -305,7 +305,7 @@ def ensemble_of(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress]
 
 
 class _Pool:
-    """Bookies that may join an ensemble now (``Cluster.candidates``).
+    """Bookies that may join an ensemble now (``Cluster.refresh_candidates``).
 
     Attributes:
         addresses: of all registered bookies.
@@ -327,7 +327,7 @@ class _Pool:
     ) -> None:
         self.addresses = cluster.addresses(leave_out)
         if among is None:
-            among = cluster.candidates(exclude=exclude, enough=enough, needed=needed)
+            among = cluster.refresh_candidates(exclude=exclude, enough=enough, needed=needed)
         self._candidates = [c for c in among if c.member in self.addresses]
         self._problem = getattr(among, "problem", "")
         self._suspects = cluster.suspects

@@ -19,7 +19,7 @@ class Shortages:
         self._guard = threading.Lock()
         self._warned: set[tuple[str, Quorum]] = set()
 
-    def is_new(self, cluster_id: str, wanted: Quorum, *, is_smaller: bool) -> bool:
+    def note_ledger(self, cluster_id: str, wanted: Quorum, *, is_smaller: bool) -> bool:
         """Record a new ledger; return whether it is the first smaller ledger since a full one.
 
         Only ledgers of one cluster and of the sizes ``wanted`` are compared.
@@ -40,7 +40,7 @@ def note_made(cluster_id: str, ledger: LedgerMetadata) -> None:
     """
     made, wanted = ledger.quorum, sizes.wanted(ledger)
     is_smaller = made != wanted
-    is_new = environment.the_one(Shortages).is_new(cluster_id, wanted, is_smaller=is_smaller)
+    is_first = environment.the_one(Shortages).note_ledger(cluster_id, wanted, is_smaller=is_smaller)
     if not is_smaller:
         return
     copies = f"each entry gets {made.write_quorum_size} copies"
@@ -52,6 +52,6 @@ def note_made(cluster_id: str, ledger: LedgerMetadata) -> None:
         "ledger %d is made on %d bookies, because only so many of the %d wanted can be used: %s "
         "(the setting strict refuses such writes)",
         *(ledger.ledger_id, made.ensemble_size, wanted.ensemble_size, copies),
-        level=logging.WARNING if is_new else logging.INFO,
+        level=logging.WARNING if is_first else logging.INFO,
         ledger_id=ledger.ledger_id,
     )

@@ -115,7 +115,7 @@ def continue_in(
     """Become the only writer of ``ledger``, the tail of the log version ``seen``."""
     log_name, ledger_id = seen.value.name, ledger.ledger_id
     make_digester(seen.value.digest, password)
-    if run is not None and not _is_registered(cluster, seen, run):
+    if run is not None and not _register_run(cluster, seen, run):
         return None
     try:
         taken = take_over(cluster, ledger_id, password)
@@ -123,7 +123,7 @@ def continue_in(
         return None
     try:
         done = taken.standing.transactions
-        log = _confirmed_by_list(cluster, log_name, ledger_id, run, done)
+        log = _confirm_in_log_record(cluster, log_name, ledger_id, run, done)
     except BaseException:
         taken.begun.close()
         raise
@@ -133,7 +133,7 @@ def continue_in(
     return OpenTail(taken.seen, log, taken.begun, taken.standing, taken.unjoined)
 
 
-def _confirmed_by_list(
+def _confirm_in_log_record(
     cluster: Cluster,
     log_name: str,
     ledger_id: int,
@@ -193,7 +193,7 @@ def may_go_on(cluster: Cluster, ledger: LedgerMetadata) -> bool:
     size = sizes.wanted(ledger).ensemble_size
     is_full_size = ledger.quorum.ensemble_size == size
     is_lasting = is_full_size and ledger.names_only(cluster.lasting_members())
-    return is_lasting or len(cluster.candidates(enough=size, needed=size)) < size
+    return is_lasting or len(cluster.refresh_candidates(enough=size, needed=size)) < size
 
 
 def may_be_smaller(log: LogRecord) -> bool:
@@ -201,7 +201,7 @@ def may_be_smaller(log: LogRecord) -> bool:
     return not (log.settings.is_strict or log.settings.guarantees_write_quorum)
 
 
-def _is_registered(cluster: Cluster, log: Versioned[LogRecord], run: StreamRun) -> bool:
+def _register_run(cluster: Cluster, log: Versioned[LogRecord], run: StreamRun) -> bool:
     """Make ``run`` the query's current run; False if the log changed or the outcome is unknown."""
     after = log.value.with_stream(run)
     if after == log.value:

@@ -128,7 +128,7 @@ def open_cursor(
         fresh = CursorRecord(log.name, name, log.generation, offset)
         try:
             made = records.replace(name, fresh, seen) if seen else records.create(name, fresh)
-            touched = _touched(cluster, log.name)
+            touched = _touch_log(cluster, log.name)
             if touched.generation == log.generation and offset >= touched.first_offset:
                 return Cursor(cluster, log.name, made, end)
             records.replace(name, fresh.deleted(), made)
@@ -157,7 +157,7 @@ def _no_cursor(log_name: str, name: str) -> NoSuchLedgerError:
     )
 
 
-def _touched(cluster: Cluster, log_name: str) -> LogRecord:
+def _touch_log(cluster: Cluster, log_name: str) -> LogRecord:
     """Store the log's record again with a new version and the same contents."""
 
     def touched(record: LogRecord | None) -> LogRecord:

@@ -144,7 +144,7 @@ class _Opening:
             if self._cluster.logs.is_current(self._name, seen):
                 raise missing_end(self._name, error) from error
             return None
-        ledger = self._ledger(closed)
+        ledger = self._provide_ledger(closed)
         after = closed.with_tail(ledger.value, schema=self._log_schema(closed))
         try:
             joined = self._cluster.logs.replace(
@@ -198,7 +198,7 @@ class _Opening:
 
     def _opened(self, log: Versioned[LogRecord]) -> OpenTail:
         begun = Begun() if self._own is None else self._own.begun
-        return OpenTail(self._ledger(log.value), log, begun)
+        return OpenTail(self._provide_ledger(log.value), log, begun)
 
     def _look_at_own(self, log: LogRecord) -> None:
         """Keep the ledger of the last try only if the ledger is unchanged (RB-20b, RB-27).
@@ -218,7 +218,7 @@ class _Opening:
                 self.give_up()
                 self._own = None
 
-    def _ledger(self, log: LogRecord) -> Versioned[LedgerMetadata]:
+    def _provide_ledger(self, log: LogRecord) -> Versioned[LedgerMetadata]:
         """Return the ledger to put on the list; the caller has read the list before."""
         if self._adopted is not None:
             return self._still_there(self._adopted)

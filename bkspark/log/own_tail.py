@@ -124,7 +124,7 @@ class OwnTail:
     def _needs_smaller(self, ledger: LedgerMetadata) -> bool:
         """Whether the bookies suffice for a smaller ledger, but for no fragment of ``ledger``."""
         size, log = ledger.quorum.ensemble_size, self._cluster.log(self.log_name).value
-        count = len(self._cluster.candidates(enough=size, needed=size))
+        count = len(self._cluster.refresh_candidates(enough=size, needed=size))
         return log.quorum.ack_quorum_size <= count < size and may_be_smaller(log)
 
     def _is_left(self, segment: Segment) -> bool:
@@ -146,7 +146,7 @@ class OwnTail:
         if not segment.handle.may_be_sealed:
             return False
         size = sizes.wanted(segment.handle.metadata).ensemble_size
-        return len(self._cluster.candidates(enough=size, needed=size)) >= size
+        return len(self._cluster.refresh_candidates(enough=size, needed=size)) >= size
 
     def make_next(self) -> CreatedLedger:
         """Return the ledger for the next roll."""

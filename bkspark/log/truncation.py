@@ -244,10 +244,10 @@ def _truncate(
     all_gone: tuple[int, ...] = ()
     while True:
         if log.dropped.pages_to_delete and len(log.dropped.to_delete) < LEDGERS_PER_ROLL_MAX:
-            log = _changed(cluster, log, LogRecord.with_more_to_delete)
-        gone = _deleted(cluster, log.dropped.to_delete[:delete_count_max])
+            log = _change_log(cluster, log, LogRecord.with_more_to_delete)
+        gone = _delete_ledgers(cluster, log.dropped.to_delete[:delete_count_max])
         if gone:
-            log = _changed(cluster, log, partial(LogRecord.forgetting, deleted=gone))
+            log = _change_log(cluster, log, partial(LogRecord.forgetting, deleted=gone))
         all_gone += gone
         if not (gone and log.dropped.pages_to_delete) or delete_count_max is not None:
             return Truncation(log.first_offset, all_gone, log.dropped.to_delete)
@@ -317,7 +317,7 @@ def _truncate_tail(cluster: Cluster, log: LogRecord) -> None:
             truncate_ledger(cluster, log.tail[0], log.dropped.of_tail)
 
 
-def _deleted(cluster: Cluster, ledger_ids: Iterable[int]) -> tuple[int, ...]:
+def _delete_ledgers(cluster: Cluster, ledger_ids: Iterable[int]) -> tuple[int, ...]:
     """Delete these ledgers; stop at the first for which the metadata store fails.
 
     A ledger whose own record is damaged is skipped. Returns the deleted ids.
@@ -334,7 +334,7 @@ def _deleted(cluster: Cluster, ledger_ids: Iterable[int]) -> tuple[int, ...]:
     return tuple(gone)
 
 
-def _changed(
+def _change_log(
     cluster: Cluster, log: LogRecord, change: Callable[[LogRecord], LogRecord]
 ) -> LogRecord:
     """Apply ``change`` to the record; return the unchanged record if the store fails."""

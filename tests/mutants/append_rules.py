@@ -8,13 +8,13 @@ APPENDS = "tests/integration/log/test_unbounded_appends.py"
 MUTANTS = (
     Mutant(
         "an append is made again without asking whether it is there",
-        "appending._is_there",
+        "appending._find_out_by_takeover",
         Replace("undecided is None", "undecided is None or isinstance(error, _DISPLACED)"),
         (f"{APPENDS}::test_who_is_overtaken_behind_its_record_is_there_once",),
     ),
     Mutant(
         "an append that is not there is taken for done",
-        "appending._is_there",
+        "appending._find_out_by_takeover",
         Replace(
             "len(resolve(cluster, undecided, request.password)) == undecided.entry_count",
             "len(resolve(cluster, undecided, request.password)) >= 0",
@@ -35,7 +35,7 @@ MUTANTS = (
     ),
     Mutant(
         "what cannot be told is taken for not there",
-        "appending._is_there",
+        "appending._find_out_by_takeover",
         Replace("raise OutcomeUnknownError(...) from error", "return False"),
         (f"{APPENDS}::test_what_cannot_be_told_is_said_and_not_done_again",),
     ),

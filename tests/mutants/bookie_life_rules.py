@@ -173,7 +173,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie is removed over what somebody else has said meanwhile",
-        "_taken_out",
+        "_take_out",
         Replace(
             "cluster.registrations.replace(bookie_id, gone, leaving)",
             "cluster.registrations.update(bookie_id, lambda _now: gone)",

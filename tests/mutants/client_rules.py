@@ -164,7 +164,7 @@ MUTANTS = (
     # --- tasks -----------------------------------------------------------------------------------
     Mutant(
         "a task counts bookies that failed it",
-        "_Replicas._placed",
+        "_Replicas._place",
         Replace(
             "[bookie_id for bookie_id in window if bookie_id not in self.failures]", "list(window)"
         ),
@@ -213,7 +213,7 @@ MUTANTS = (
     Mutant(
         "a cursor is made and the log does not show it",
         "open_cursor",
-        Replace("_touched(cluster, log.name)", "cluster.log(log.name).value"),
+        Replace("_touch_log(cluster, log.name)", "cluster.log(log.name).value"),
         (f"{KEPT}::test_a_truncation_does_not_pass_a_cursor_that_is_made_meanwhile[False-None]",),
     ),
     Mutant(

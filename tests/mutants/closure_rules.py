@@ -98,7 +98,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie is removed without a look behind its last word",
-        "removing._taken_out",
+        "removing._take_out",
         Replace("() if force else _in_the_way(cluster, bookie_id)", "()"),
         pair("remove a new bookie", "write a ledger on a new bookie"),
     ),

@@ -23,7 +23,7 @@ LATE = f"{COMERS}::test_files_that_a_late_task_makes_are_freed_by_the_next_colle
 MUTANTS = (
     Mutant(
         "copies go that may be wanted back, as who has the place is being removed",
-        "LettingGo._leave",
+        "LeftoverRemover._leave",
         Replace("self._may_be_given_back(ledger)", "self._may_be_given_back(ledger) is None"),
         (f"{BUGS}::test_a_removal_on_either_side_of_a_move_does_not_take_both_copies[collect]",),
     ),
@@ -53,13 +53,13 @@ MUTANTS = (
     ),
     Mutant(
         "copies go by the plan, whatever the record says by now",
-        "LettingGo._leave",
+        "LeftoverRemover._leave",
         Replace("leavers(ledger, holders, self._free)", "set(holders)"),
         (f"{BESIDE}::test_copies_that_are_named_behind_the_plan_stay",),
     ),
     Mutant(
         "copies go from where somebody is making them",
-        "LettingGo._as_planned",
+        "LeftoverRemover._as_planned",
         Replace("[one for one in copies if one in now]", "list(copies)"),
         (f"{COPIES}::test_a_bookie_on_which_copies_grow_is_left_alone",),
     ),

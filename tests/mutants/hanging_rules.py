@@ -135,14 +135,14 @@ MUTANTS = (
     # --- turns -----------------------------------------------------------------------------------
     Mutant(
         "nobody waits for his turn",
-        "_Courtesy.turn",
+        "_AdvisoryLock.turn",
         Replace("row.acquire(timeout=COURTESY_SECONDS)", "row.acquire(blocking=False)"),
         (f"{ENVIRONMENT}::test_turns_are_taken_one_behind_the_other",),
     ),
     Mutant(
         "each lane takes turns with itself alone",
         "Lanes.join",
-        Replace("self._courtesy", "environment.courtesy()"),
+        Replace("self._advisory_lock", "environment.advisory_lock()"),
         (f"{LANE}::test_the_lanes_of_one_writer_take_turns_with_each_other_alone",),
     ),
 )

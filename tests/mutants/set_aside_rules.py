@@ -134,7 +134,7 @@ MUTANTS = (
     ),
     Mutant(
         "nothing is placed anywhere while the record of a bookie is unreadable",
-        "Cluster.candidates",
+        "Cluster.refresh_candidates",
         Replace(
             "self.probe(exclude=out, enough=enough, needed=needed, step_over=leave_out)",
             "self.probe(exclude=out, enough=enough, needed=needed)",
@@ -143,13 +143,13 @@ MUTANTS = (
     ),
     Mutant(
         "nothing is placed anywhere while the record of a lost bookie is unreadable",
-        "Cluster.candidates",
+        "Cluster.refresh_candidates",
         Replace("self.lost_members(leave_out_into(unknown))", "self.lost_members()"),
         (LOST_GO_ON,),
     ),
     Mutant(
         "entries are placed on a bookie that may be lost",
-        "Cluster.candidates",
+        "Cluster.refresh_candidates",
         Replace("unknown.union(exclude)", "exclude"),
         (LOST_GO_ON,),
     ),

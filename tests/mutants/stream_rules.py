@@ -103,7 +103,7 @@ MUTANTS = (
     ),
     Mutant(
         "an older run takes a tail over",
-        "_is_registered",
+        "_register_run",
         Replace("log.value.with_stream(run)", "log.value"),
         (
             f"{CONTINUING}::test_an_older_run_fences_nobody",

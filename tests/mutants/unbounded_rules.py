@@ -34,13 +34,13 @@ MUTANTS = (
     # --- writers ---------------------------------------------------------------------------------
     Mutant(
         "a run that slept in front of its takeover writes behind a newer one",
-        "_confirmed_by_list",
+        "_confirm_in_log_record",
         Replace("run is None or seen.value.with_stream(run) == seen.value", "True"),
         (f"{CONTINUING}::test_a_run_that_was_overtaken_before_it_fenced_does_not_write",),
     ),
     Mutant(
         "who goes on while the log is being deleted writes to no log",
-        "_confirmed_by_list",
+        "_confirm_in_log_record",
         Replace("cluster.logs.replace(log_name, after, seen)", "seen"),
         (f"{CONTINUING}::test_a_log_that_is_being_deleted_takes_nothing_any_more",),
     ),

@@ -11,7 +11,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from bkspark.environment import Courtesy, Empty
+from bkspark.environment import AdvisoryLock, Empty
 from bkspark.ledger.recovery.running import Instruction
 from tests.simulation.exhaustive.dependence import Access
 from tests.simulation.scheduler import Process, Scheduler, Task
@@ -76,7 +76,7 @@ class SimulatedEnvironment:
     def lock(self) -> "SimulatedLock":
         return SimulatedLock(self._scheduler)
 
-    def courtesy(self) -> Courtesy:
+    def advisory_lock(self) -> AdvisoryLock:
         """A schedule says who is next."""
         return nullcontext
 

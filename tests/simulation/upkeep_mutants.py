@@ -43,7 +43,7 @@ def remembering(self: Any, cluster: Any, *args: Any) -> None:
     self._cluster = cluster
 
 
-REAL_FOUND, REAL_INIT = unwanted.Unwantedness.found, unwanted.Unwantedness.__init__
+REAL_FOUND, REAL_INIT = unwanted.LeftoverFinder.found, unwanted.LeftoverFinder.__init__
 
 UNCHECKED: Change = (LedgerMetadata, "_check_fragments", nothing)
 
@@ -58,8 +58,8 @@ UPKEEP_MUTANTS: dict[str, tuple[Change, ...]] = {
         (letting_go, "left_by", unchanged),
         (letting_go, "leavers", of_any_state),
         (unwanted, "leavers", of_any_state),
-        (unwanted.Unwantedness, "__init__", remembering),
-        (unwanted.Unwantedness, "found", also_of_open_ones),
+        (unwanted.LeftoverFinder, "__init__", remembering),
+        (unwanted.LeftoverFinder, "found", also_of_open_ones),
     ),
     "who has left is given a place": ((leaving, "barred", nobody), UNCHECKED),
     "who has left is forgotten": ((letting_go, "left_by", only_these),),

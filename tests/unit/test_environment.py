@@ -199,7 +199,7 @@ def test_a_process_has_one_of_a_kind_until_it_is_forked() -> None:
 
 def test_turns_are_taken_one_behind_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "COURTESY_SECONDS", 60)
-    turn = environment.courtesy()
+    turn = environment.advisory_lock()
     amid, met = [0], [0]
 
     def work() -> None:
@@ -218,7 +218,7 @@ def test_turns_are_taken_one_behind_the_other(monkeypatch: pytest.MonkeyPatch) -
 def test_who_never_comes_back_from_his_turn_is_waited_for_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    turn, has_it, may_end = environment.courtesy(), threading.Event(), threading.Event()
+    turn, has_it, may_end = environment.advisory_lock(), threading.Event(), threading.Event()
     ended: list[bool] = []
 
     def hang() -> None:

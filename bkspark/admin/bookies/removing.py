@@ -68,7 +68,7 @@ def remove(
     steps = (f"remove {bookie_id} from the cluster for ever",)
     if dry_run:
         return report_of("remove", before.value, steps)
-    left = _taken_out(cluster, before.value, force=force)
+    left = _take_out(cluster, before.value, force=force)
     return report_of("remove", before.value, steps, is_done=not left, left=left)
 
 
@@ -84,10 +84,10 @@ def give_up(cluster: Cluster, bookie_id: str) -> tuple[Left, ...]:
     """
     before = cluster.bookie(bookie_id).value
     note_lost(cluster, Member(bookie_id, before.incarnation))
-    return _taken_out(cluster, before, force=True)
+    return _take_out(cluster, before, force=True)
 
 
-def _taken_out(cluster: Cluster, before: BookieRecord, *, force: bool) -> tuple[Left, ...]:
+def _take_out(cluster: Cluster, before: BookieRecord, *, force: bool) -> tuple[Left, ...]:
     """Remove a bookie for ever, or restore its record and return the obstacles."""
     bookie_id = before.bookie_id
     leaving = cluster.registrations.update(bookie_id, _leaving)

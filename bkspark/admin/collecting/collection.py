@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from bkspark.admin.collecting.freeing import Doomed, Free, Freed
 from bkspark.admin.collecting.garbage import LEDGERS_AT_ONCE, Metadata
-from bkspark.admin.collecting.letting_go import LettingGo
+from bkspark.admin.collecting.letting_go import LeftoverRemover
 from bkspark.admin.collecting.plan import CollectPlan, Garbage, Kind, Unwanted
 from bkspark.admin.collecting.spent_pages import SpentPages
 from bkspark.admin.maintenance import Progress
@@ -106,7 +106,7 @@ class Collector:
 
     def _let_go(self, unwanted: Sequence[Unwanted]) -> None:
         """Free unneeded files of remaining ledgers."""
-        work = LettingGo(self._cluster, self._run, self._addresses, self.outcome.silent)
+        work = LeftoverRemover(self._cluster, self._run, self._addresses, self.outcome.silent)
         for begin in range(0, len(unwanted), LEDGERS_AT_ONCE):
             work.take(unwanted[begin : begin + LEDGERS_AT_ONCE])
         self.outcome.removed += work.outcome.removed

@@ -22,7 +22,7 @@ from bkspark.admin.collecting.freeing import ListLedgers, Weigh
 from bkspark.admin.collecting.old_journals import old_journals
 from bkspark.admin.collecting.plan import CollectPlan, Garbage, Kind, Unwanted
 from bkspark.admin.collecting.spent_pages import SpentPages
-from bkspark.admin.collecting.unwanted import Unwantedness
+from bkspark.admin.collecting.unwanted import LeftoverFinder
 from bkspark.bookie.contract import BookieAddress, Usage
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.gone_ledgers import GoneLedgers
@@ -149,7 +149,7 @@ def plan_collection(
     """
     present, silent = _listed(cluster, run)
     metadata = Metadata(cluster, made_before_ms, replaced_before_ms, now_ms)
-    found = Unwantedness(cluster, run, present)
+    found = LeftoverFinder(cluster, run, present)
     garbage, unwanted = dict[int, Garbage](), list[Unwanted]()
     ids = cluster.ledger_ids()
     for begin in range(0, len(ids), LEDGERS_AT_ONCE):

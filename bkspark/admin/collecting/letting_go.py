@@ -40,7 +40,7 @@ class LetGo:
     problems: dict[tuple[int, str], str] = field(default_factory=dict)
 
 
-class LettingGo:
+class LeftoverRemover:
     """Frees unneeded files; reads records anew, and changes the records first where necessary.
 
     Args:

@@ -96,7 +96,7 @@ class ShowEntryLogs:
         return names, is_sure and not any(any(lacking(r, shown, ledger)) for r in roles)
 
 
-class Unwantedness:
+class LeftoverFinder:
     """Finds unneeded files of closed ledgers.
 
     Args:

@@ -127,7 +127,7 @@ class _Decommission:
 
     def others(self) -> frozenset[Member]:
         """Return the members able to receive places."""
-        found = self._cluster.candidates(exclude=self.staying)
+        found = self._cluster.refresh_candidates(exclude=self.staying)
         return frozenset(candidate.member for candidate in found)
 
     def close(self) -> None:
@@ -179,7 +179,7 @@ class _Decommission:
     def _end_of(self, bookie_id: str, records: Records) -> list[Left]:
         in_the_way = list(self._in_the_way(bookie_id, records))
         if not in_the_way:
-            in_the_way = list(self._removed(bookie_id))
+            in_the_way = list(self._remove(bookie_id))
         if not (in_the_way and self._wanted.force):
             return in_the_way
         kept = self._kept(records)
@@ -201,7 +201,7 @@ class _Decommission:
             changed = Left(subject, "another client changed it first", "run it again")
             yield reasons.get(subject, changed)
 
-    def _removed(self, bookie_id: str) -> tuple[Left, ...]:
+    def _remove(self, bookie_id: str) -> tuple[Left, ...]:
         try:
             left = tuple(removing.remove(self._cluster, bookie_id).left)
         except InvalidRequestError:

@@ -24,7 +24,7 @@ class Appender:
         ledger: as open for the writer.
         journal: the writer's own, begun when the bookie was enlisted. A missing journal is not made
             again, because that would hide its loss.
-        courtesy: shared by the appenders of one writer to several bookies.
+        advisory_lock: shared by the appenders of one writer to several bookies.
     """
 
     def __init__(
@@ -32,12 +32,12 @@ class Appender:
         address: BookieAddress,
         ledger: LedgerMetadata,
         journal: Journal | None,
-        courtesy: environment.Courtesy = nullcontext,
+        advisory_lock: environment.AdvisoryLock = nullcontext,
     ) -> None:
         self.address = address
         self._ledger = ledger
         self._journal = journal
-        self._courtesy = courtesy
+        self._advisory_lock = advisory_lock
         self._is_quick = False
 
     def turn(self) -> AbstractContextManager[object]:
@@ -45,7 +45,7 @@ class Appender:
 
         Only quick bookies take turns: during a slow append, the next bookie can be asked.
         """
-        return self._courtesy() if self._is_quick else nullcontext()
+        return self._advisory_lock() if self._is_quick else nullcontext()
 
     @property
     def end(self) -> int:

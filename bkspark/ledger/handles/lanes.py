@@ -20,16 +20,16 @@ class Lanes:
     """
 
     def __init__(
-        self, open_lane: Callable[[int, BookieAddress, environment.Courtesy], Lane]
+        self, open_lane: Callable[[int, BookieAddress, environment.AdvisoryLock], Lane]
     ) -> None:
         self._open_lane = open_lane
-        self._courtesy = environment.courtesy()
+        self._advisory_lock = environment.advisory_lock()
         self._lanes: dict[int, Lane] = {}
         self._leaving: dict[str, Lane] = {}
 
     def join(self, index: int, address: BookieAddress) -> None:
         """Use a bookie from now on."""
-        self._lanes[index] = self._open_lane(index, address, self._courtesy)
+        self._lanes[index] = self._open_lane(index, address, self._advisory_lock)
 
     def release(self, index: int) -> None:
         """Stop using the bookie at ``index``, and wait for none of its answers."""

@@ -314,9 +314,9 @@ class Writer:
         return self._encoder.confirm(self.machine.pending, fragment_first_entry_id=first)
 
     def _open_lane(
-        self, index: int, address: BookieAddress, courtesy: environment.Courtesy
+        self, index: int, address: BookieAddress, advisory_lock: environment.AdvisoryLock
     ) -> Lane:
-        appender = Appender(address, self.metadata, self._members.journal(address), courtesy)
+        appender = Appender(address, self.metadata, self._members.journal(address), advisory_lock)
         return Lane(index, appender, self._report, name=f"ledger-{self.metadata.ledger_id}")
 
     def _rolled_over(self, step: steps.RolledOver) -> None:

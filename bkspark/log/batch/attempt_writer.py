@@ -153,11 +153,11 @@ class _Replicas:
             bookie_id
             for bookie_id in dict.fromkeys(on for _, on in self._files)
             if bookie_id not in self.failures
-            and self._has_begun(bookie_id, partial(self._finish_bookie, bookie_id))
+            and self._begin_on(bookie_id, partial(self._finish_bookie, bookie_id))
         ]
         for bookie_id in finishing:
             self._answer(bookie_id)
-        return tuple(self._placed(log) for log in ends.values())
+        return tuple(self._place(log) for log in ends.values())
 
     def close(self) -> None:
         for channel in self._channels.values():
@@ -183,7 +183,7 @@ class _Replicas:
             return file
 
         self._bytes[bookie_id] += sum(len(part) for part in parts)
-        if self._has_begun(bookie_id, write):
+        if self._begin_on(bookie_id, write):
             self._writing[bookie_id] = stripe
 
     def _finish_bookie(self, bookie_id: str) -> None:
@@ -198,21 +198,21 @@ class _Replicas:
                         f"bookie {bookie_id} does not show what was just written to it"
                     )
 
-    def _placed(self, log: EntryLog) -> WrittenLog:
+    def _place(self, log: EntryLog) -> WrittenLog:
         """Return where ``log`` is, after spares have replaced failed bookies."""
         window = [address.bookie_id for address in self._window(log.stripe)]
         holders = [bookie_id for bookie_id in window if bookie_id not in self.failures]
         for spare in self._target.spares:
             if not 0 < len(holders) < len(window):
                 break
-            if spare.bookie_id not in self.failures and self._is_copied(log, holders, spare):
+            if spare.bookie_id not in self.failures and self._copy_to_spare(log, holders, spare):
                 holders.append(spare.bookie_id)
             holders = [bookie_id for bookie_id in holders if bookie_id not in self.failures]
         if len(holders) < self._target.quorum.ack_quorum_size:
             raise self._too_few(log.stripe)
         return WrittenLog(log, tuple(holders))
 
-    def _is_copied(self, log: EntryLog, holders: list[str], spare: BookieAddress) -> bool:
+    def _copy_to_spare(self, log: EntryLog, holders: list[str], spare: BookieAddress) -> bool:
         """Copy ``log`` to ``spare``; False after a failure. Note bad bookies in ``failures``."""
         sources = [self._target.address(holder) for holder in holders]
         ledger_id, digester = self._target.ledger_id, self._target.digester()
@@ -234,7 +234,7 @@ class _Replicas:
             if file is not None:
                 self._files[stripe, bookie_id] = file
 
-    def _has_begun(self, bookie_id: str, question: Callable[[], object]) -> bool:
+    def _begin_on(self, bookie_id: str, question: Callable[[], object]) -> bool:
         """Ask the bookie's channel; False, and the bookie has failed, if the channel is busy."""
         try:
             self._channels[bookie_id].begin(question)

@@ -140,7 +140,9 @@ def _tried(
         try:
             is_new = tail.commit(rows)
         except BookKeeperError as error:
-            if not tail.has_acked and not _is_there(tail, request, rows.staging.cluster_id, error):
+            if not tail.has_acked and not _find_out_by_takeover(
+                tail, request, rows.staging.cluster_id, error
+            ):
                 if isinstance(error, _DISPLACED) and not isinstance(error, CollectedError):
                     return error
                 raise
@@ -148,7 +150,7 @@ def _tried(
         return CommitResult(rows.staging.ledger_id, count if is_new else 0, tail.failures)
 
 
-def _is_there(
+def _find_out_by_takeover(
     tail: TailWriter, request: WriteRequest, cluster_id: str, error: BookKeeperError
 ) -> bool:
     """Recover the ledger; return whether it has the append's record (rule 1)."""

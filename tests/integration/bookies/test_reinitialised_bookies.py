@@ -188,7 +188,7 @@ def test_a_bookie_that_was_declared_lost_serves_again(keeper: BookKeeper, rig: R
     keeper.declare_bookie_lost("bookie-1")
     bookies.reinit(rig.uri, "bookie-1")
     with Cluster(rig.uri) as cluster:
-        chosen = {c.member.bookie_id for c in cluster.candidates()}
+        chosen = {c.member.bookie_id for c in cluster.refresh_candidates()}
     assert "bookie-1" in chosen
 
 

@@ -105,7 +105,7 @@ def test_a_bookie_that_no_ledger_names_is_removed_and_its_id_is_never_given_agai
     assert not is_registered(rig)
     assert rig.names(VICTIM) == []
     with Cluster(rig.uri) as cluster:
-        assert VICTIM not in {c.member.bookie_id for c in cluster.candidates()}
+        assert VICTIM not in {c.member.bookie_id for c in cluster.refresh_candidates()}
         record = cluster.add_bookie("", f"{rig.urls[VICTIM]}-new", accepts_risk=True)
         assert record.bookie_id == "bookie-6"
         for url, bookie_id in ((f"{rig.urls[VICTIM]}-x", VICTIM), (rig.urls[VICTIM], "")):
@@ -189,7 +189,7 @@ def test_killed_half_way_it_goes_on_or_is_taken_back(rig: Rig) -> None:
     for off in (True, False):
         with Cluster(rig.uri) as cluster:
             cluster.registrations.update(VICTIM, _going)
-            assert VICTIM not in {c.member.bookie_id for c in cluster.candidates()}
+            assert VICTIM not in {c.member.bookie_id for c in cluster.refresh_candidates()}
         if off:
             bookies.readonly(rig.uri, VICTIM, off=True)
             assert not is_going(rig)

@@ -327,7 +327,7 @@ def test_a_bookie_that_hangs_can_be_declared_lost_and_the_others_are_looked_at(
     assert {row["bookie_id"] for row in missing} == {hanging}
     assert {row["reason"] for row in missing} == {f"bookie {hanging} gave no answer within 1 s"}
     keeper.declare_bookie_lost(hanging)
-    assert hanging not in {c.member.bookie_id for c in keeper._cluster.candidates()}
+    assert hanging not in {c.member.bookie_id for c in keeper._cluster.refresh_candidates()}
 
 
 @pytest.mark.parametrize("call", ["open_root", "put_new", "list"])

@@ -193,7 +193,7 @@ def test_entries_in_front_of_the_last_fragment_are_confirmed_by_it(
     [ledger_id] = cluster.log(LOG).value.tail
     writer.release()
     taken = {member.bookie_id for member in cluster.ledger(ledger_id).value.last_fragment.ensemble}
-    others = [c.member for c in cluster.candidates() if c.member.bookie_id not in taken]
+    others = [c.member for c in cluster.refresh_candidates() if c.member.bookie_id not in taken]
 
     def moved(ledger: Any) -> Any:
         return ledger.with_ensemble(4, tuple(others[:3]), term=ledger.term, token=ledger.token)
@@ -303,7 +303,7 @@ def test_if_no_bookie_answers_the_end_is_unknown_and_the_closed_part_is_read(
     log = cluster.log(LOG).value
     [place] = cluster.ledger(log.ledgers[0].ledger_id).value.last_fragment.ensemble
     [tail_ledger] = log.tail
-    others = [c.member for c in cluster.candidates() if c.member != place]
+    others = [c.member for c in cluster.refresh_candidates() if c.member != place]
 
     def moved(ledger: Any) -> Any:
         return ledger.with_ensemble(0, (others[0],), term=ledger.term, token=ledger.token)

@@ -73,7 +73,7 @@ def test_a_lost_bookie_is_lost_for_ever_and_is_chosen_no_more(run, small_cluster
     (small_cluster.folder / "bookie-1.away").rename(small_cluster.bookie("bookie-1"))
     with Cluster(small_cluster.uri) as cluster:
         assert [member.bookie_id for member in cluster.lost_members()] == ["bookie-1"]
-        assert "bookie-1" not in {c.member.bookie_id for c in cluster.candidates()}
+        assert "bookie-1" not in {c.member.bookie_id for c in cluster.refresh_candidates()}
 
 
 def test_an_earlier_incarnation_is_lost_alone(run, small_cluster, left_open):

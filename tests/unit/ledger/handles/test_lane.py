@@ -134,7 +134,7 @@ def test_only_quick_bookies_are_written_to_in_turn(
         now[0] += seconds
 
     @contextmanager
-    def courtesy() -> Iterator[None]:
+    def advisory_lock() -> Iterator[None]:
         taken[0] += 1
         yield
 
@@ -142,7 +142,7 @@ def test_only_quick_bookies_are_written_to_in_turn(
     monkeypatch.setattr(appender, "post_check", lambda *_, **__: None)
     ledger: Any = SimpleNamespace(ledger_id=1, term=1, token="b" * 32)
     journal: Any = SimpleNamespace(append=store)
-    its_appender = Appender(ADDRESS, ledger, journal, courtesy)
+    its_appender = Appender(ADDRESS, ledger, journal, advisory_lock)
     record: Any = framed(0, 10).record
     for _ in range(3):
         with its_appender.turn():
@@ -155,9 +155,9 @@ def test_the_lanes_of_one_writer_take_turns_with_each_other_alone() -> None:
     for of_one in taken:
 
         def open_lane(
-            _index: int, _address: object, courtesy: object, of_one: list[object] = of_one
+            _index: int, _address: object, advisory_lock: object, of_one: list[object] = of_one
         ) -> Any:
-            of_one.append(getattr(courtesy, "__self__", courtesy))
+            of_one.append(getattr(advisory_lock, "__self__", advisory_lock))
 
         lanes = Lanes(open_lane)
         lanes.join(0, ADDRESS)
