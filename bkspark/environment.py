@@ -28,7 +28,7 @@ T = TypeVar("T")
 IDLE_SECONDS = 10.0
 """A thread without work ends after so many seconds."""
 
-COURTESY_SECONDS = 0.001
+TURN_SECONDS = 0.001
 """Maximum wait of a task for its turn, once for each slow holder."""
 
 Empty = queue.Empty
@@ -132,7 +132,7 @@ def advisory_lock() -> AdvisoryLock:
     """Return an advisory lock that makes computing tasks run in sequence.
 
     Sequential tasks finish sooner: an interpreter runs one thread at a time, and each switch
-    between threads costs more than most calls. A task waits only ``COURTESY_SECONDS`` for a turn,
+    between threads costs more than most calls. A task waits only ``TURN_SECONDS`` for a turn,
     so correctness must not depend on having a turn.
     """
     return _here.environment.advisory_lock()
@@ -311,7 +311,7 @@ class _AdvisoryLock:
     @contextmanager
     def turn(self) -> Iterator[None]:
         row = self._row
-        if row.acquire(timeout=COURTESY_SECONDS):
+        if row.acquire(timeout=TURN_SECONDS):
             try:
                 yield
             finally:

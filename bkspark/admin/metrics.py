@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bkspark.admin.auditing.findings import VERB
-from bkspark.admin.collecting import run as collecting
-from bkspark.admin.repairing import run as repairing
+from bkspark.admin.collecting import collect_command as collecting
+from bkspark.admin.repairing import repair_command as repairing
 from bkspark.admin.scrubbing import findings as scrubbing
 from bkspark.admin.survey import Survey
 from bkspark.cluster.bookie_status import BookieStatus

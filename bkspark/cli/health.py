@@ -9,7 +9,7 @@ from bkspark.admin import views
 from bkspark.admin.auditing.findings import CHECKED, VERB
 from bkspark.admin.auditing.holding import known_fragments
 from bkspark.admin.auditing.words import LOSSES, in_words
-from bkspark.admin.collecting import run as collecting
+from bkspark.admin.collecting import collect_command as collecting
 from bkspark.admin.listed_ledgers import gone_from_lists
 from bkspark.admin.scrubbing import findings as scrubbing
 from bkspark.admin.survey import Survey

@@ -30,13 +30,13 @@ from bkspark.format import arrow_schema
 from bkspark.format.arrow_schema import OFFSET_COLUMN
 from bkspark.ledger.creating import COMPACT, CreatedLedger, create_ledger, of_log, replacing
 from bkspark.log.batch.attempt_writer import AttemptWriter
-from bkspark.log.batch.plan import target_of
 from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest
+from bkspark.log.batch.write_target import target_of
 from bkspark.log.opening import drop_unlisted
 from bkspark.log.reading.data_loss import was_set_aside
 from bkspark.log.reading.ordered_read import OrderedRead
-from bkspark.log.reading.plan import LOOK_UPS_AT_ONCE, OffsetRange, ReadTask, Slice, plan_log
+from bkspark.log.reading.read_slices import LOOK_UPS_AT_ONCE, OffsetRange, ReadTask, Slice, plan_log
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.log.batch import AttemptReport
 from bkspark.protocol.log.compaction import Run, compacted

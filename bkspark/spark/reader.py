@@ -4,8 +4,8 @@ Partitions are planned once per DataFrame, from one version of the log, so every
 DataFrame sees the same rows. The range comes from options. Filters are not pushed down, because a
 pushed filter leaks into other queries on the same DataFrame in Spark 4.1 to 4.3.
 
-Rows come in the order of the plan (see ``bkspark.log.reading.plan``), not of their offsets: sort by
-``_offset`` to get the log's order.
+Rows come in the order of the plan (see ``bkspark.log.reading.read_slices``), not of their offsets:
+sort by ``_offset`` to get the log's order.
 """
 
 import logging
@@ -24,7 +24,7 @@ from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerEr
 from bkspark.format import arrow_schema, layout
 from bkspark.log.reading.ledger_files import OpenBookies, readable
 from bkspark.log.reading.log_view import LogView, look_at
-from bkspark.log.reading.plan import OffsetRange, ReadTask, plan_ledger, plan_view
+from bkspark.log.reading.read_slices import OffsetRange, ReadTask, plan_ledger, plan_view
 from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.protocol.log.data_loss import LogGeneration, truncated
 from bkspark.protocol.log.record import LogRecord

@@ -31,7 +31,7 @@ from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerEr
 from bkspark.format import arrow_schema, layout
 from bkspark.format.arrow_schema import METADATA_COLUMNS
 from bkspark.log.reading.log_view import LogView, LogWatch
-from bkspark.log.reading.plan import OffsetRange
+from bkspark.log.reading.read_slices import OffsetRange
 from bkspark.log.schema import is_undecided
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
 from bkspark.protocol.log.record import LogRecord

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from bkspark.errors import BookKeeperError, InvalidRequestError
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.target import BatchTarget
-from bkspark.log.streams import plan as stream_plan
+from bkspark.log.streams import batch_ledger as stream_plan
 from bkspark.log.streams.commit import TAIL_WRITERS, abort
 from bkspark.log.streams.micro_batch import StagingLedger, StreamPart, gathered
 from bkspark.protocol.log.stream_run import StreamRun

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from rich.filesize import decimal
 
 from bkspark.admin import retaining
-from bkspark.admin.compacting import run as compacting
+from bkspark.admin.compacting import compact_command as compacting
 from bkspark.admin.maintenance import Facts, Report
 from bkspark.cluster import arguments
 from bkspark.cluster.cluster import Cluster

@@ -10,7 +10,7 @@ import pyarrow as pa
 from bkspark.cluster.cluster import Cluster
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.rolling import RollPolicy
-from bkspark.log.streams import plan as stream_plan
+from bkspark.log.streams import batch_ledger as stream_plan
 from bkspark.log.streams.commit import TailWriterCache
 from bkspark.log.streams.micro_batch import MicroBatch, StreamPart, gathered
 from bkspark.log.streams.tail_writer import SINK_POLICY

@@ -136,7 +136,7 @@ MUTANTS = (
     Mutant(
         "nobody waits for his turn",
         "_AdvisoryLock.turn",
-        Replace("row.acquire(timeout=COURTESY_SECONDS)", "row.acquire(blocking=False)"),
+        Replace("row.acquire(timeout=TURN_SECONDS)", "row.acquire(blocking=False)"),
         (f"{ENVIRONMENT}::test_turns_are_taken_one_behind_the_other",),
     ),
     Mutant(

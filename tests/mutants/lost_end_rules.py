@@ -57,7 +57,7 @@ MUTANTS = (
     ),
     Mutant(
         "rows that were set aside are left out without a word",
-        "plan._metadata",
+        "read_slices._metadata",
         Replace("skips_lost and isinstance(gone, LostError)", "isinstance(gone, LostError)"),
         (f"{ENDS}::test_rows_of_a_closed_ledger_that_was_set_aside_are_left_out_on_request",),
     ),

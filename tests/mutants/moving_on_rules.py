@@ -33,8 +33,8 @@ MUTANTS = (
         "a log moves on to bookies that are not there",
         "OwnTail.may_move",
         Replace(
-            "len(self._cluster.candidates(enough=size, needed=size)) >= size",
-            "len(self._cluster.candidates(enough=size, needed=size)) >= 0",
+            "len(self._cluster.refresh_candidates(enough=size, needed=size)) >= size",
+            "len(self._cluster.refresh_candidates(enough=size, needed=size)) >= 0",
         ),
         (STAYS,),
     ),
@@ -124,7 +124,7 @@ MUTANTS = (
     ),
     Mutant(
         "the open end of a log that lacks copies stays open",
-        "recovering.plan.plan_of",
+        "recovering.recovery_plan.plan_of",
         Replace(
             "{one.ledger_id for one in able if not one.names_only(there or ())}.union(lacking)",
             "{one.ledger_id for one in able if not one.names_only(there or ())}",

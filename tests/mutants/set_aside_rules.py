@@ -190,7 +190,7 @@ MUTANTS = (
     ),
     Mutant(
         "a rebalance moves places of ledgers that name an unreadable bookie",
-        "balancing.run.plan_of",
+        "balancing.rebalance_command.plan_of",
         Replace("not why_left(x, unreadable)", "True"),
         (
             f"{UNREADABLE}"
@@ -199,7 +199,7 @@ MUTANTS = (
     ),
     Mutant(
         "a decommission moves places of ledgers that name an unreadable bookie",
-        "draining.plan.plan_of",
+        "draining.drain_plan.plan_of",
         Replace("left is None and reason", "False"),
         (f"{UNREADABLE}::test_a_decommission_moves_what_does_not_concern_an_unreadable_bookie",),
     ),

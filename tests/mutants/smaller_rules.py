@@ -182,7 +182,7 @@ MUTANTS = (
     ),
     Mutant(
         "one more member is all that a ledger gets",
-        "repairing.run._widen",
+        "repairing.repair_command._widen",
         Replace(
             "while found.is_wider:\n    ...",
             "for _ in range(1):\n"

@@ -106,8 +106,8 @@ MUTANTS = (
         "a ledger whose bookie is gone for good is gone on with",
         "continuing.may_go_on",
         Replace(
-            "is_lasting or len(cluster.candidates(enough=size, needed=size)) < size",
-            "True or len(cluster.candidates(enough=size, needed=size)) < size",
+            "is_lasting or len(cluster.refresh_candidates(enough=size, needed=size)) < size",
+            "True or len(cluster.refresh_candidates(enough=size, needed=size)) < size",
         ),
         (f"{LEAVING}::test_who_takes_over_leaves_one_whose_bookie_is_gone",),
     ),

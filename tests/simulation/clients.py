@@ -9,15 +9,15 @@ from functools import partial
 
 import pyarrow as pa
 
-from bkspark.admin.auditing.run import dropped_ledgers
-from bkspark.admin.collecting.run import collect
-from bkspark.admin.draining.run import Wanted as Decommission
-from bkspark.admin.draining.run import decommission
-from bkspark.admin.repairing.plan import RepairPlan, Step
+from bkspark.admin.auditing.audit_command import dropped_ledgers
+from bkspark.admin.collecting.collect_command import collect
+from bkspark.admin.draining.decommission_command import Wanted as Decommission
+from bkspark.admin.draining.decommission_command import decommission
 from bkspark.admin.repairing.repair import Repair
-from bkspark.admin.repairing.run import Wanted, repair
-from bkspark.admin.scrubbing.plan import Wanted as Scrubbed
-from bkspark.admin.scrubbing.run import scrub
+from bkspark.admin.repairing.repair_command import Wanted, repair
+from bkspark.admin.repairing.repair_plan import RepairPlan, Step
+from bkspark.admin.scrubbing.scrub_command import scrub
+from bkspark.admin.scrubbing.scrub_plan import Wanted as Scrubbed
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password

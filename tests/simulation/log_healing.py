@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from functools import partial
 
-from bkspark.admin.auditing.run import audit
-from bkspark.admin.recovering.run import Wanted as Recover
-from bkspark.admin.recovering.run import recover_many
+from bkspark.admin.auditing.audit_command import audit
+from bkspark.admin.recovering.recover_command import Wanted as Recover
+from bkspark.admin.recovering.recover_command import recover_many
 from bkspark.admin.recovering.task import Recovered, RecoverLedger
-from bkspark.admin.repairing.run import Wanted, repair
+from bkspark.admin.repairing.repair_command import Wanted, repair
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
 from bkspark.protocol.ledger.quorum import Quorum

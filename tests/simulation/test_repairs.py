@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bkspark.admin.maintenance import Report
-from bkspark.admin.repairing.run import repair
+from bkspark.admin.repairing.repair_command import repair
 from tests.simulation.many import run_many
 from tests.simulation.schedule import run_schedule
 

@@ -21,9 +21,9 @@ from bkspark.errors import (
     UnauthorizedError,
 )
 from bkspark.ledger.handles.settings import ReaderSettings, WriterSettings
-from bkspark.log.batch.plan import prepare as prepare_batch
 from bkspark.log.batch.target import BlockSettings, WriteRequest
-from bkspark.log.streams.plan import prepare as prepare_stream
+from bkspark.log.batch.write_target import prepare as prepare_batch
+from bkspark.log.streams.batch_ledger import prepare as prepare_stream
 from bkspark.protocol.bookies.placement import choose
 from bkspark.protocol.bounds import SECONDS_MAX
 from bkspark.protocol.log.contents import Retention

@@ -198,7 +198,7 @@ def test_a_process_has_one_of_a_kind_until_it_is_forked() -> None:
 
 
 def test_turns_are_taken_one_behind_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environment, "COURTESY_SECONDS", 60)
+    monkeypatch.setattr(environment, "TURN_SECONDS", 60)
     turn = environment.advisory_lock()
     amid, met = [0], [0]
 
@@ -231,7 +231,7 @@ def test_who_never_comes_back_from_his_turn_is_waited_for_once(
     assert has_it.wait(60)
     with turn():
         assert not ended
-    monkeypatch.setattr(environment, "COURTESY_SECONDS", 60)
+    monkeypatch.setattr(environment, "TURN_SECONDS", 60)
     with turn():
         assert not ended
     may_end.set()

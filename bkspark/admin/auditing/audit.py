@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from bkspark.admin.auditing.audit_plan import AuditPlan, Step
 from bkspark.admin.auditing.copies import Absent, Answer, Gap, gaps, with_files
 from bkspark.admin.auditing.files import LookForFiles, NameFiles
 from bkspark.admin.auditing.findings import Findings, OrphanKind, Short, Waiting
@@ -21,7 +22,6 @@ from bkspark.admin.auditing.holding import Holding, known_fragments
 from bkspark.admin.auditing.look import Look, Looked, slim
 from bkspark.admin.auditing.open_end import OpenEnds, ends_of, lacking_at_ends
 from bkspark.admin.auditing.placing import misplaced
-from bkspark.admin.auditing.plan import AuditPlan, Step
 from bkspark.admin.maintenance import Progress
 from bkspark.admin.noted_damage import NotedDamage, marks_of
 from bkspark.admin.stuck_recoveries import unfinished_recoveries

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
+from bkspark.admin.auditing.audit_plan import AuditPlan
 from bkspark.admin.auditing.copies import Copies, Gap, worst
-from bkspark.admin.auditing.plan import AuditPlan
 from bkspark.admin.listed_ledgers import Gone
 from bkspark.admin.maintenance import Facts, Left, Report
 from bkspark.bookie.messages import on_bookie

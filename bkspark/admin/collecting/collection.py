@@ -19,10 +19,10 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from bkspark.admin.collecting.collection_plan import CollectPlan, Garbage, Kind, Unwanted
 from bkspark.admin.collecting.freeing import Doomed, Free, Freed
 from bkspark.admin.collecting.garbage import LEDGERS_AT_ONCE, Metadata
 from bkspark.admin.collecting.letting_go import LeftoverRemover
-from bkspark.admin.collecting.plan import CollectPlan, Garbage, Kind, Unwanted
 from bkspark.admin.collecting.spent_pages import SpentPages
 from bkspark.admin.maintenance import Progress
 from bkspark.bookie.contract import Usage

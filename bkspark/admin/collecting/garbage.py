@@ -18,9 +18,9 @@ read gets an error and finds the rows in the new ledger.
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from bkspark.admin.collecting.collection_plan import CollectPlan, Garbage, Kind, Unwanted
 from bkspark.admin.collecting.freeing import ListLedgers, Weigh
 from bkspark.admin.collecting.old_journals import old_journals
-from bkspark.admin.collecting.plan import CollectPlan, Garbage, Kind, Unwanted
 from bkspark.admin.collecting.spent_pages import SpentPages
 from bkspark.admin.collecting.unwanted import LeftoverFinder
 from bkspark.bookie.contract import BookieAddress, Usage

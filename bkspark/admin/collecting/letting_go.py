@@ -9,8 +9,8 @@ again. This check only avoids duplicate work: a repair overtaken by the removal 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from bkspark.admin.collecting.collection_plan import Unwanted
 from bkspark.admin.collecting.freeing import Doomed, Free, Freed, FreeFiles
-from bkspark.admin.collecting.plan import Unwanted
 from bkspark.admin.collecting.unfinished import FreeUnfinished
 from bkspark.admin.collecting.unwanted import free_members, weighed
 from bkspark.bookie.contract import BookieAddress, Usage

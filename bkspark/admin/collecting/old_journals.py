@@ -10,7 +10,7 @@ A journal stays if its bookie cannot forget it for good (``BookieRoot.forget_jou
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bkspark.admin.collecting.plan import Unwanted
+from bkspark.admin.collecting.collection_plan import Unwanted
 from bkspark.bookie.contract import BookieAddress, Usage
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat

@@ -9,7 +9,7 @@ run, only to avoid duplicate work.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bkspark.admin.collecting.plan import Unwanted
+from bkspark.admin.collecting.collection_plan import Unwanted
 from bkspark.bookie.contract import BookieAddress, Usage
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat

@@ -11,8 +11,8 @@ from bkspark.admin.auditing import journals_shown
 from bkspark.admin.auditing.files import name_of, named_logs
 from bkspark.admin.auditing.holding import roles_of
 from bkspark.admin.auditing.look import lacking, slim
+from bkspark.admin.collecting.collection_plan import Unwanted
 from bkspark.admin.collecting.freeing import Weigh
-from bkspark.admin.collecting.plan import Unwanted
 from bkspark.admin.collecting.unfinished import FindUnfinished
 from bkspark.admin.noted_damage import NotedDamage, marks_of
 from bkspark.bookie.contract import BookieAddress, BookieRoot, Usage

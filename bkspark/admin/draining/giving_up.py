@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from bkspark.admin.auditing.audit import Audit
-from bkspark.admin.auditing.plan import plan_of_some
-from bkspark.admin.draining.plan import Known
+from bkspark.admin.auditing.audit_plan import plan_of_some
+from bkspark.admin.draining.drain_plan import Known
 from bkspark.admin.maintenance import Left
 from bkspark.cluster.cluster import Cluster
 from bkspark.ledger.recovery.running import Runner

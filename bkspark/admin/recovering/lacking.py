@@ -6,7 +6,7 @@ closed ledgers are repaired or widened.
 
 from collections.abc import Collection
 
-from bkspark.admin.auditing.run import gaps_of
+from bkspark.admin.auditing.audit_command import gaps_of
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.stepping_over import leave_out
 from bkspark.protocol.ledger import sizes

@@ -21,7 +21,7 @@ from bkspark.admin.noted_damage import NotedDamage
 from bkspark.admin.pace import shares
 from bkspark.admin.repairing.checking import in_vain, problem_of
 from bkspark.admin.repairing.fill import Fill, Filled, Sources, Unfit
-from bkspark.admin.repairing.plan import RepairPlan, Step
+from bkspark.admin.repairing.repair_plan import RepairPlan, Step
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.messages import told_of
 from bkspark.cluster.cluster import Cluster

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from bkspark.admin.maintenance import Facts, Left, Report
 from bkspark.admin.scrubbing.damage import BadCopies
-from bkspark.admin.scrubbing.plan import ScrubPlan
+from bkspark.admin.scrubbing.scrub_plan import ScrubPlan
 
 VERB = "scrub"
 

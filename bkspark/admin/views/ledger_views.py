@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
+from bkspark.admin.auditing.audit_command import gaps_of
 from bkspark.admin.auditing.copies import EVERYTHING, Copies
 from bkspark.admin.auditing.findings import Short, gap_row
-from bkspark.admin.auditing.run import gaps_of
 from bkspark.admin.stuck_recoveries import UnfinishedRecovery, unfinished_recoveries
 from bkspark.admin.views.sharing import (
     QUORUM_FIELDS,

@@ -17,7 +17,7 @@ from bkspark.format.arrow_schema import ENTRY_COLUMN, OFFSET_COLUMN
 from bkspark.ledger.handles.read_handle import ReadHandle
 from bkspark.log.reading.ledger_files import OpenBookies, readable, stores_rows_inline
 from bkspark.log.reading.log_view import LogView
-from bkspark.log.reading.plan import OffsetRange, ReadTask, plan_ledger, plan_view
+from bkspark.log.reading.read_slices import OffsetRange, ReadTask, plan_ledger, plan_view
 from bkspark.log.reading.slice_reader import (
     ReplicaFault,
     SliceReader,

@@ -28,7 +28,7 @@ from bkspark.format.entry_log import Block
 from bkspark.ledger.entry_log_reader import EntryLogFile, EntryLogReader, NoGoodSourceError
 from bkspark.log.reading.data_loss import explain_data_loss
 from bkspark.log.reading.inline_slices import InlineSlice
-from bkspark.log.reading.plan import LedgerToRead, ReadTask, Slice
+from bkspark.log.reading.read_slices import LedgerToRead, ReadTask, Slice
 from bkspark.protocol.log.data_loss import LogGeneration, MovedError
 
 logger = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from bkspark.errors import NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import arrow_schema
 from bkspark.log.batch.target import WriteRequest
 from bkspark.log.reading.ledger_files import OpenBookies, find_records
-from bkspark.log.reading.plan import OffsetRange, plan_ledger
+from bkspark.log.reading.read_slices import OffsetRange, plan_ledger
 from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.log.streams.micro_batch import Staged
 from bkspark.log.streams.rewriting import blocks_of

@@ -28,9 +28,9 @@ from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
 from bkspark.ledger.deleting import exclude
 from bkspark.log.batch.commit import not_collected
-from bkspark.log.batch.plan import target_of
 from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.log.batch.target import BatchTarget, WriteRequest
+from bkspark.log.batch.write_target import target_of
 from bkspark.log.continuing import continue_tail
 from bkspark.log.creating import create_log
 from bkspark.log.opening import open_tail

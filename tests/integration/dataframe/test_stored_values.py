@@ -10,7 +10,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema
 from bkspark.format.spark_types import SPARK_TYPE_KEY
-from bkspark.log.batch import plan
+from bkspark.log.batch import write_target
 from tests.integration.rig import Rig
 from tests.integration.stream_driver import Driver, settled_rows, the_log
 
@@ -59,7 +59,7 @@ def test_a_column_of_another_spark_type_is_refused_before_a_task_runs(
     )
     rig.write([[pa.record_batch([pa.array([0], pa.duration("us"))], schema=days)]], schema=days)
     with pytest.raises(InvalidRequestError, match="column s is interval day to second in place of"):
-        plan.prepare(rig.request(schema=seconds))
+        write_target.prepare(rig.request(schema=seconds))
 
 
 VOID = pa.schema([("s", pa.null())])

@@ -8,8 +8,8 @@ from contextlib import suppress
 import pyarrow as pa
 import pytest
 
-from bkspark.admin.auditing import run as auditing
-from bkspark.admin.auditing.run import gaps_of
+from bkspark.admin.auditing import audit_command as auditing
+from bkspark.admin.auditing.audit_command import gaps_of
 from bkspark.cluster import bookie_client, hang_memory
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
@@ -20,7 +20,7 @@ from bkspark.log.batch.commit import CommitResult
 from bkspark.log.batch.target import BatchTarget
 from bkspark.log.reading.log_view import look_at
 from bkspark.log.reading.ordered_read import read_view_in_order
-from bkspark.log.reading.plan import OffsetRange, plan_log
+from bkspark.log.reading.read_slices import OffsetRange, plan_log
 from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation, StorageFaults

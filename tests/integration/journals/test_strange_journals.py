@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.admin.auditing.run import gaps_of
+from bkspark.admin.auditing.audit_command import gaps_of
 from bkspark.admin.lost_bookies import declare_lost
 from bkspark.bookie import memory, posix_place
 from bkspark.bookie.contract import BookieRoot

@@ -14,7 +14,7 @@ from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
 from bkspark.log.batch import commit as batch_commit
-from bkspark.log.reading.plan import OffsetRange, plan_log
+from bkspark.log.reading.read_slices import OffsetRange, plan_log
 from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.log.streams import appending, commit
 from bkspark.log.streams.commit import abort

@@ -23,7 +23,7 @@ from bkspark.log.opening import create_log_ledger
 from bkspark.log.reading.ledger_files import OpenBookies
 from bkspark.log.reading.log_view import LogWatch, look_at, view_of
 from bkspark.log.reading.ordered_read import read_view_in_order
-from bkspark.log.reading.plan import OffsetRange, plan_log
+from bkspark.log.reading.read_slices import OffsetRange, plan_log
 from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.log.tail_closing import close_tail
 from tests.integration.open_tails import (

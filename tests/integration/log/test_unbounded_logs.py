@@ -24,10 +24,10 @@ from bkspark.ledger.creating import CreatedLedger
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.log import opening
 from bkspark.log.batch import commit as batch_commit
-from bkspark.log.batch import plan as batch_plan
+from bkspark.log.batch import write_target as batch_plan
 from bkspark.log.log_handle import LogEntry, LogHandle
 from bkspark.log.log_writer import LogWriter
-from bkspark.log.streams import plan as stream_plan
+from bkspark.log.streams import batch_ledger as stream_plan
 from tests.integration.log_scenes import (
     NAME,
     SILENT,

@@ -7,7 +7,7 @@ import pytest
 
 from bkspark import verbs
 from bkspark.admin.collecting.collection import Collector
-from bkspark.admin.collecting.plan import CollectPlan, Garbage, Kind
+from bkspark.admin.collecting.collection_plan import CollectPlan, Garbage, Kind
 from bkspark.admin.lost_bookies import declare_lost
 from bkspark.bookie.posix import path_of
 from bkspark.bookie.uri import open_bookie

@@ -11,7 +11,7 @@ from bkspark.cluster.password import Password
 from bkspark.format import layout
 from bkspark.format.recovery import LostBookie
 from bkspark.log.batch.commit import commit
-from bkspark.log.reading.plan import OffsetRange, plan_log
+from bkspark.log.reading.read_slices import OffsetRange, plan_log
 from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.testing.faulty_cluster import METADATA
 from tests.integration.log_scenes import SILENT

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from bkspark import verbs
-from bkspark.admin.collecting.run import TO_FREE
+from bkspark.admin.collecting.collect_command import TO_FREE
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
@@ -15,7 +15,7 @@ from bkspark.errors import (
     NoSuchEntryError,
 )
 from bkspark.log import compaction
-from bkspark.log.reading.plan import OffsetRange, plan_log
+from bkspark.log.reading.read_slices import OffsetRange, plan_log
 from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.log.truncation import truncate
 from bkspark.protocol.log.data_loss import LogGeneration

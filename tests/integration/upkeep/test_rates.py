@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bkspark.admin.repairing import run as repairing
+from bkspark.admin.repairing import repair_command as repairing
 from bkspark.admin.repairing.fill import Fill
-from bkspark.admin.scrubbing import run as scrubbing
+from bkspark.admin.scrubbing import scrub_command as scrubbing
 from bkspark.admin.scrubbing.look import ReadAll
-from bkspark.admin.scrubbing.plan import Wanted
+from bkspark.admin.scrubbing.scrub_plan import Wanted
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
 from bkspark.ledger.recovery.running import Instruction, in_threads

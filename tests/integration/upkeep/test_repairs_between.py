@@ -7,8 +7,8 @@ import pytest
 
 from bkspark import verbs
 from bkspark.admin import bookies
-from bkspark.admin.repairing.plan import RepairPlan, Step
 from bkspark.admin.repairing.repair import TRIES_MAX, Repair
+from bkspark.admin.repairing.repair_plan import RepairPlan, Step
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password

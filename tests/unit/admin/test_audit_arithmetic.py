@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bkspark.admin.auditing import copies, ranges
+from bkspark.admin.auditing.audit_plan import LEDGERS_AT_ONCE, SHARDS, plan_of_all, plan_of_some
 from bkspark.admin.auditing.copies import Absent, Answer, Copies, classify, gaps
 from bkspark.admin.auditing.holding import Holding, MissingFile, known_fragments
 from bkspark.admin.auditing.placing import misplaced
-from bkspark.admin.auditing.plan import LEDGERS_AT_ONCE, SHARDS, plan_of_all, plan_of_some
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import bkspark
+from bkspark.admin.auditing.audit_plan import plan_of_all
 from bkspark.admin.auditing.copies import Copies, Gap
 from bkspark.admin.auditing.findings import Findings, OrphanKind, Short, Waiting
-from bkspark.admin.auditing.plan import plan_of_all
 from bkspark.admin.auditing.words import in_words
 from bkspark.admin.listed_ledgers import Gone
 from bkspark.admin.maintenance import Left, Report

@@ -25,7 +25,7 @@ from bkspark.errors import (
     NoSuchLedgerError,
 )
 from bkspark.ledger.deleting import make_tombstone
-from bkspark.log.reading.plan import OffsetRange, ReadTask, plan_log
+from bkspark.log.reading.read_slices import OffsetRange, ReadTask, plan_log
 from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.protocol.log.data_loss import LogGeneration
 from bkspark.spark.source import BookKeeperDataSource

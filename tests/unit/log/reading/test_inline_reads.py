@@ -13,7 +13,7 @@ from bkspark.cluster.password import Password
 from bkspark.errors import CorruptDataError, InvalidRequestError, UnauthorizedError
 from bkspark.log.reading import ordered_read
 from bkspark.log.reading.ordered_read import InlineRead, read_ledger_in_order
-from bkspark.log.reading.plan import InlineSlice, OffsetRange, plan_ledger
+from bkspark.log.reading.read_slices import InlineSlice, OffsetRange, plan_ledger
 from bkspark.log.reading.slice_reader import SliceReader
 
 WANTED = pa.schema([("value", pa.binary()), ("_entry_id", pa.int64()), ("_offset", pa.int64())])

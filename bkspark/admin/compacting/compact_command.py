@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bkspark import environment
-from bkspark.admin.compacting.plan import CompactPlan
+from bkspark.admin.compacting.compaction_plan import CompactPlan
 from bkspark.admin.compacting.task import Compacted, CompactRun
 from bkspark.admin.maintenance import Left, Progress, Report, noted
 from bkspark.cluster.cluster import Cluster

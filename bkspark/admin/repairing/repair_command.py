@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from bkspark import environment
 from bkspark.admin.auditing.audit import Audit
+from bkspark.admin.auditing.audit_command import audit, dropped_ledgers, plan_audit
 from bkspark.admin.auditing.findings import Findings, Short
-from bkspark.admin.auditing.run import audit, dropped_ledgers, plan_audit
 from bkspark.admin.maintenance import Left, Progress, Report, Tell, noted, planned, telling
 from bkspark.admin.repairing import away
-from bkspark.admin.repairing.plan import Away, RepairPlan, plan_of, row, row_of_short
 from bkspark.admin.repairing.repair import Repair
+from bkspark.admin.repairing.repair_plan import Away, RepairPlan, plan_of, row, row_of_short
 from bkspark.admin.repairing.widening import Widened, Widening
 from bkspark.admin.survey import Survey
 from bkspark.admin.unreadable_bookies import ids_in, leave_out_bookies, why_left

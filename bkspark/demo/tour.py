@@ -24,7 +24,7 @@ from bkspark.demo.damage import Damage
 from bkspark.demo.narrator import Narrator
 from bkspark.errors import BookKeeperError, InvalidRequestError
 from bkspark.format.arrow_schema import OFFSET_COLUMN
-from bkspark.log.reading.plan import OffsetRange, plan_log
+from bkspark.log.reading.read_slices import OffsetRange, plan_log
 from bkspark.log.reading.slice_reader import ReplicaFault, SliceReader
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 

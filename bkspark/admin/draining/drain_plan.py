@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bkspark.admin.maintenance import Facts, Left
-from bkspark.admin.repairing.plan import RepairPlan, Step
+from bkspark.admin.repairing.repair_plan import RepairPlan, Step
 from bkspark.admin.unreadable_bookies import why_left
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import CorruptDataError, InvalidRequestError

@@ -9,8 +9,13 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.ensembles import ensemble_of, spares_of
 from bkspark.errors import LedgerClosedError, NoSuchLedgerError
 from bkspark.ledger.creating import STREAM
-from bkspark.log.batch.plan import ResolvedSettings, private_target, resolve_settings, target_of
 from bkspark.log.batch.target import BatchTarget, WriteRequest
+from bkspark.log.batch.write_target import (
+    ResolvedSettings,
+    private_target,
+    resolve_settings,
+    target_of,
+)
 from bkspark.log.continuing import takes
 from bkspark.log.streams.micro_batch import StagingLedger
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState

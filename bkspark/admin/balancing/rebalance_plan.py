@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bkspark.admin.maintenance import Facts
-from bkspark.admin.repairing.plan import RepairPlan, Step
+from bkspark.admin.repairing.repair_plan import RepairPlan, Step
 from bkspark.protocol.ledger.metadata import Member
 from bkspark.protocol.upkeep.balancing import Load, Move, farthest
 from bkspark.protocol.upkeep.repairing import Need, Standing, Way

@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from bkspark.admin.auditing.holding import known_fragments
-from bkspark.admin.balancing.plan import BY_BYTES, BY_DISK, BalancePlan, moved_rows
+from bkspark.admin.balancing.rebalance_plan import BY_BYTES, BY_DISK, BalancePlan, moved_rows
 from bkspark.admin.balancing.weighing import Weights, weigh
-from bkspark.admin.draining.plan import Records, read_records
+from bkspark.admin.draining.drain_plan import Records, read_records
 from bkspark.admin.maintenance import Left, Progress, Report, Tell, planned, telling
 from bkspark.admin.noted_damage import Marks, NotedDamage
 from bkspark.admin.repairing.repair import Repair
-from bkspark.admin.repairing.run import counters_of
+from bkspark.admin.repairing.repair_command import counters_of
 from bkspark.admin.unreadable_bookies import leave_out_unreadable, left_records, why_left
 from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.cluster.cluster import Cluster

@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterable, Sequence
 
 from bkspark import environment
 from bkspark.admin.auditing.audit import LOOKS_MAX
+from bkspark.admin.auditing.audit_command import dropped_ledgers, plan_audit
 from bkspark.admin.auditing.look import slim
-from bkspark.admin.auditing.run import dropped_ledgers, plan_audit
 from bkspark.admin.maintenance import Progress, Report, Tell, noted, planned, telling
 from bkspark.admin.noted_damage import News, NotedDamage
 from bkspark.admin.scrubbing.findings import VERB, Findings
 from bkspark.admin.scrubbing.look import ReadAll, Scrubbed
-from bkspark.admin.scrubbing.plan import LEDGERS_AT_ONCE, ScrubPlan, Wanted
+from bkspark.admin.scrubbing.scrub_plan import LEDGERS_AT_ONCE, ScrubPlan, Wanted
 from bkspark.admin.survey import Survey
 from bkspark.errors import BookKeeperError, NothingSentError, OutcomeUnknownError
 from bkspark.format import layout

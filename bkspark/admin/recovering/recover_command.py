@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from bkspark import environment
-from bkspark.admin.auditing.run import dropped_ledgers
+from bkspark.admin.auditing.audit_command import dropped_ledgers
 from bkspark.admin.maintenance import Left, Progress, Report, Tell, planned, telling
 from bkspark.admin.recovering.lacking import lacking_copies
-from bkspark.admin.recovering.plan import OPEN_GRACE_SECONDS, RecoverPlan, plan_of
+from bkspark.admin.recovering.recovery_plan import OPEN_GRACE_SECONDS, RecoverPlan, plan_of
 from bkspark.admin.recovering.sighting import OpenLedgers
 from bkspark.admin.recovering.task import Recovered, RecoverLedger
 from bkspark.admin.survey import Survey

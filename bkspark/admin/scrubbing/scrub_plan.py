@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from bkspark.admin.auditing.plan import AuditPlan
+from bkspark.admin.auditing.audit_plan import AuditPlan
 from bkspark.admin.maintenance import Facts
 from bkspark.cluster.arguments import require_number
 from bkspark.cluster.password import Password

@@ -7,9 +7,9 @@ from functools import partial
 
 from bkspark import environment
 from bkspark.admin.auditing.audit import Audit
+from bkspark.admin.auditing.audit_plan import AuditPlan, plan_of_all, plan_of_some
 from bkspark.admin.auditing.copies import Gap
 from bkspark.admin.auditing.findings import VERB
-from bkspark.admin.auditing.plan import AuditPlan, plan_of_all, plan_of_some
 from bkspark.admin.auditing.words import in_words
 from bkspark.admin.listed_ledgers import gone_from_lists
 from bkspark.admin.maintenance import Progress, Report, Tell, noted, planned, telling

@@ -6,8 +6,8 @@ from typing import Any
 
 from bkspark import environment
 from bkspark.admin.collecting.collection import Collector, Outcome
+from bkspark.admin.collecting.collection_plan import CollectPlan
 from bkspark.admin.collecting.garbage import plan_collection
-from bkspark.admin.collecting.plan import CollectPlan
 from bkspark.admin.maintenance import Left, Progress, Report, Tell, noted, telling
 from bkspark.admin.unreadable_bookies import leave_out_unreadable, left_records
 from bkspark.bookie.messages import on_bookie

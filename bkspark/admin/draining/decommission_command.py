@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 
 from bkspark.admin.bookies import removing
 from bkspark.admin.bookies.closing import set_read_only
-from bkspark.admin.draining import plan as planning
+from bkspark.admin.draining import drain_plan as planning
+from bkspark.admin.draining.drain_plan import DrainPlan, Known, Records, plan_of, read_records
 from bkspark.admin.draining.giving_up import Verdict, last_copies
-from bkspark.admin.draining.plan import DrainPlan, Known, Records, plan_of, read_records
 from bkspark.admin.maintenance import Left, Progress, Report, Tell, planned, telling
-from bkspark.admin.repairing.plan import RepairPlan, Step, row
 from bkspark.admin.repairing.repair import Repair
-from bkspark.admin.repairing.run import counters_of
+from bkspark.admin.repairing.repair_command import counters_of
+from bkspark.admin.repairing.repair_plan import RepairPlan, Step, row
 from bkspark.admin.unreadable_bookies import leave_out_unreadable, left_records
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
