@@ -249,7 +249,7 @@ class RealEnvironment:
         return secrets.token_hex(byte_count)
 
     def start(self, work: Callable[[], None], name: str) -> Task:
-        task = _Work(work, self)
+        task = _ThreadTask(work, self)
         with self._guard:
             server = self._idle.pop() if self._idle else None
         if server is None:
@@ -321,7 +321,7 @@ class _AdvisoryLock:
             yield
 
 
-class _Work:
+class _ThreadTask:
     """A task on a thread that may have served others before."""
 
     def __init__(self, work: Callable[[], None], environment: Environment) -> None:
@@ -356,7 +356,7 @@ class _Server(threading.Thread):
 
     def __init__(self, rest: Callable[..., bool]) -> None:
         super().__init__(daemon=True)
-        self.tasks: queue.SimpleQueue[_Work] = queue.SimpleQueue()
+        self.tasks: queue.SimpleQueue[_ThreadTask] = queue.SimpleQueue()
         self._rest = rest
         self.start()
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from bkspark.format import layout, log_page
 from bkspark.metadata.contract import MetadataStore
 from bkspark.protocol.log.dropped import DroppedLedgers
-from bkspark.protocol.log.ledger_list import Page, PageContents
+from bkspark.protocol.log.ledger_list import LogPage, PageContents
 from bkspark.protocol.log.record import LogRecord
 
 
@@ -16,7 +16,7 @@ class StoredPages:
         self._store = store
         self._log_name = log_name
 
-    def contents(self, page: Page) -> PageContents:
+    def contents(self, page: LogPage) -> PageContents:
         """Raises AssertionError if the page is not as it is said to be."""
         stored = self._store.get(layout.log_page_key(self._log_name, page.name))
         assert stored is not None, f"page {page} is not there"

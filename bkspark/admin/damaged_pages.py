@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.records import UNREAD
 from bkspark.errors import BookKeeperError, InvalidRequestError
-from bkspark.protocol.log.ledger_list import Page, PageSource, pages_of
+from bkspark.protocol.log.ledger_list import LogPage, PageSource, pages_of
 from bkspark.protocol.log.record import LogRecord
 
 _BRING_BACK = "bring it back from a copy of the metadata store"
@@ -90,7 +90,7 @@ def _unnamed(log_name: str, name: str) -> PageDescription:
     )
 
 
-def _found(pages: Iterable[Page], source: PageSource, name: str) -> tuple[Page | None, bool]:
+def _found(pages: Iterable[LogPage], source: PageSource, name: str) -> tuple[LogPage | None, bool]:
     """Return the reference to the page, if any of ``pages`` is or has it; and whether all others
     could be read.
     """

@@ -21,7 +21,7 @@ from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format import layout
 from bkspark.format.cluster import BookieRecord
 from bkspark.format.recovery import LostBookie
-from bkspark.ledger.recovery.writer import Writer
+from bkspark.ledger.recovery.writer import LastWriter
 from bkspark.protocol.ledger.metadata import LedgerState, Member
 
 
@@ -104,7 +104,7 @@ def _fences(cluster: Cluster, member: Member) -> list[str]:
     """Return the fences ``member`` must take in ledgers IN_RECOVERY."""
     seen = (cluster.ledgers.get(str(ledger_id)) for ledger_id in cluster.ledger_ids())
     return [
-        Writer.of(found.value).fence
+        LastWriter.of(found.value).fence
         for found in seen
         if found is not None
         and found.value.state is LedgerState.IN_RECOVERY

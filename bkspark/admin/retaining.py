@@ -16,7 +16,7 @@ VERB = "retain"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RetainRequest:
     """Arguments of a retention run.
 
     Attributes:
@@ -41,7 +41,7 @@ class Wanted:
         return self.is_limited or self.is_forever
 
 
-def plan_of(cluster: Cluster, wanted: Wanted) -> TruncationPlan:
+def plan_of(cluster: Cluster, wanted: RetainRequest) -> TruncationPlan:
     """Return the deletions under the wanted settings; change nothing.
 
     Raises:
@@ -59,7 +59,7 @@ def plan_of(cluster: Cluster, wanted: Wanted) -> TruncationPlan:
 
 def retain(
     cluster: Cluster,
-    wanted: Wanted,
+    wanted: RetainRequest,
     *,
     dry_run: bool = False,
     consent: Callable[[TruncationPlan], None] = lambda _plan: None,

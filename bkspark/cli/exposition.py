@@ -12,16 +12,16 @@ from prometheus_client.registry import Collector
 
 from bkspark.admin.metrics import Gauge, gauges, store_gauge
 from bkspark.cli.output import note
-from bkspark.cli.session import Session
+from bkspark.cli.session import CommandSession
 from bkspark.errors import BookKeeperError
 
 
-def text(session: Session) -> str:
+def text(session: CommandSession) -> str:
     """Return all metrics, from current records."""
     return generate_latest(_registry(_Looking(session))).decode()
 
 
-def serve(session: Session, host: str, port: int) -> None:
+def serve(session: CommandSession, host: str, port: int) -> None:
     """Serve metrics until interrupted."""
     looking = _Looking(session)
     registry = _registry(looking)
@@ -43,7 +43,7 @@ class _Looking(Collector):
         is_served: whether an absent metadata store is a metric instead of an error.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: CommandSession) -> None:
         self.is_served = False
         self._session = session
         self._is_away = False

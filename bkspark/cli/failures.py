@@ -17,7 +17,7 @@ _OF_PARSERS = "Value error, "
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class CommandFailure:
     """Why a command failed.
 
     Attributes:
@@ -48,16 +48,18 @@ def is_usage(error: Exception) -> bool:
     return hasattr(error, "format_message")
 
 
-def _failure(error: Exception) -> Failure:
+def _failure(error: Exception) -> CommandFailure:
     name = type(error).__name__
     if isinstance(error, BookKeeperError):
         status = USAGE if isinstance(error, USERS_MISTAKES) else 1
-        return Failure(name, str(error.args[0]), error.hint, status)
+        return CommandFailure(name, str(error.args[0]), error.hint, status)
     if is_usage(error):  # the class is private to typer or click
         context = getattr(error, "ctx", None)
         path = "bkspark" if context is None else context.command_path
         message = str(error.format_message()).rstrip(".")  # type: ignore[attr-defined]
         message = message.replace(_OF_PARSERS, "")
-        return Failure("UsageError", message, f"see `{path} --help`", USAGE)
+        return CommandFailure("UsageError", message, f"see `{path} --help`", USAGE)
     first_line = (str(error).splitlines() or [""])[0]
-    return Failure(name, f"{name}: {first_line}", "run again with --debug for the traceback", 1)
+    return CommandFailure(
+        name, f"{name}: {first_line}", "run again with --debug for the traceback", 1
+    )

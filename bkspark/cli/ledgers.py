@@ -18,7 +18,7 @@ from bkspark.cli.rows import (
 )
 from bkspark.cli.session import (
     COMMON,
-    Session,
+    CommandSession,
     has_consent,
     note_unreadable,
     password_of,
@@ -179,7 +179,7 @@ def recover(
     _print_report(session, report)
 
 
-def _print_report(session: Session, report: RecoveryReport) -> None:
+def _print_report(session: CommandSession, report: RecoveryReport) -> None:
     if session.as_json:
         print_json({**report.facts, "notes": report.notes})
     else:

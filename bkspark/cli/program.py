@@ -29,7 +29,7 @@ from bkspark.cli import (
     watching,
 )
 from bkspark.cli.output import note, outputs_for_people
-from bkspark.cli.session import Session
+from bkspark.cli.session import CommandSession
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
 from bkspark.errors import InvalidRequestError
 
@@ -95,7 +95,7 @@ def top(
     if context.invoked_subcommand is None:
         print(context.get_help())
         raise typer.Exit()
-    context.obj = Session(metadata, json)
+    context.obj = CommandSession(metadata, json)
 
 
 def _run(arguments: Sequence[str]) -> int:

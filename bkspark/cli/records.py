@@ -8,7 +8,7 @@ import typer
 from bkspark.admin import damaged_records
 from bkspark.cli.log_upkeep import DryRunOption, YesOption
 from bkspark.cli.output import Column, print_done, print_rows
-from bkspark.cli.session import COMMON, Session, require_consent, session_of
+from bkspark.cli.session import COMMON, CommandSession, require_consent, session_of
 from bkspark.errors import InvalidRequestError
 from bkspark.format import layout
 
@@ -87,7 +87,7 @@ def set_aside(
     )
 
 
-def _rests(session: Session, record: str) -> str:
+def _rests(session: CommandSession, record: str) -> str:
     """Return what needs the record.
 
     Raises:
@@ -106,7 +106,7 @@ def _rests(session: Session, record: str) -> str:
     return found.rests
 
 
-def _set_aside(session: Session, record: str, url: str, *, yes: bool) -> str:
+def _set_aside(session: CommandSession, record: str, url: str, *, yes: bool) -> str:
     with session.cluster() as cluster:
         found = damaged_records.look_at(cluster, record)
         if found is not None:

@@ -29,7 +29,7 @@ COMMON = "--metadata URI, --json and --debug work with every command."
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class CommandSession:
     """The common options.
 
     Attributes:
@@ -68,10 +68,10 @@ class Session:
         return shown_url(self.metadata_uri)
 
 
-def session_of(context: typer.Context) -> Session:
+def session_of(context: typer.Context) -> CommandSession:
     """Return the session made at the top of the command line."""
-    found = context.find_object(Session)
-    return found or Session()
+    found = context.find_object(CommandSession)
+    return found or CommandSession()
 
 
 def note_unreadable(cluster: Cluster) -> int:

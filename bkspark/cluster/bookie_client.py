@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
-from bkspark.cluster.hang_memory import Answer, HangMemory
+from bkspark.cluster.hang_memory import HangMemory, PendingAnswer
 from bkspark.errors import BookieUnavailableError
 from bkspark.progress import Progress
 from bkspark.storage import devices
@@ -69,10 +69,10 @@ class BookieClient:
         self.cleanup = ExitStack()
         self._is_patient = is_patient
         self._name = name or f"ask-{address.bookie_id}"
-        self._last: Answer[Any] | None = None
+        self._last: PendingAnswer[Any] | None = None
         self._root: BookieRoot | BookieUnavailableError | None = None
 
-    def begin(self, question: Callable[[], T]) -> "Answer[T]":
+    def begin(self, question: Callable[[], T]) -> "PendingAnswer[T]":
         """Start ``question``; fetch its ``answer`` before starting the next question.
 
         Raises:
@@ -83,7 +83,7 @@ class BookieClient:
         memory = environment.the_one(HangMemory)
         if is_busy or memory.hangs(self.address, is_patient=self._is_patient):
             raise NoAnswerError(f"bookie {self.address.bookie_id} still does not answer")
-        asked = Answer(question, self._name, device=devices.device_of(self.address.url))
+        asked = PendingAnswer(question, self._name, device=devices.device_of(self.address.url))
         self._last = asked
         return asked
 

@@ -25,7 +25,7 @@ from typing import Any, Generic, TypeVar
 from bkspark import environment
 from bkspark.cluster.bookie_client import BookieClient
 from bkspark.cluster.client_counts import ClientCounts
-from bkspark.cluster.hang_memory import Answer
+from bkspark.cluster.hang_memory import PendingAnswer
 from bkspark.cluster.patience import Patience
 from bkspark.errors import BookieUnavailableError
 from bkspark.progress import overslept
@@ -262,7 +262,7 @@ class _Asked(Generic[M, T]):
         answers = [waited.own for waited in self.waited.values()]
         if self._quota.enough == math.inf and not self._turn and None not in answers:
             for answer in answers:
-                if isinstance(answer, Answer):
+                if isinstance(answer, PendingAnswer):
                     answer.is_there_within(max(0.0, until - environment.monotonic()))
 
     def take(self, member: M, answer: Future[T]) -> None:
@@ -307,7 +307,7 @@ class _Asked(Generic[M, T]):
     def _ask(self, member: M) -> None:
         waited = self.waited[member]
         waited.own = self._fan_out.begin(member, partial(self._question, member))
-        if isinstance(waited.own, Answer) and not self._timeouts.is_cut:
+        if isinstance(waited.own, PendingAnswer) and not self._timeouts.is_cut:
             waited.patience = Patience(waited.own.progress)
             if waited.patience.looks_at_half_time:
                 waited.looks_at = environment.monotonic() + self._timeouts.seconds / 2

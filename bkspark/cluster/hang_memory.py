@@ -34,7 +34,7 @@ ASK_AGAIN_SECONDS = 60.0
 UNANSWERED_MAX = 8
 
 
-class Answer(Future[T]):
+class PendingAnswer(Future[T]):
     """The outcome of ``question``, which starts running now; an error is an outcome too.
 
     A question may run on after its asker has stopped waiting. So a question changes no state that

@@ -18,11 +18,11 @@ from bkspark.errors import CorruptDataError, InvalidRequestError, NoSuchEntryErr
 from bkspark.format import layout, log_page, log_record
 from bkspark.metadata.contract import MetadataStore
 from bkspark.protocol import bounds
-from bkspark.protocol.log.ledger_list import Page, PageContents
+from bkspark.protocol.log.ledger_list import LogPage, PageContents
 from bkspark.protocol.log.paging import PAGE_LENGTH, Paged, paged
 from bkspark.protocol.log.record import LogRecord
 
-NamedPage: TypeAlias = tuple[Page, PageContents]
+NamedPage: TypeAlias = tuple[LogPage, PageContents]
 
 REMEMBERED_MAX = 512
 """Pages that a process keeps in memory: a few megabytes, for any number of logs."""
@@ -75,7 +75,7 @@ class LogPages:
             lambda name, data: _named(name, log_page.decode(log_name, name, data)),
         )
 
-    def contents(self, page: Page) -> PageContents:
+    def contents(self, page: LogPage) -> PageContents:
         known = self._known(page)
         if known is not None:
             return known
@@ -120,7 +120,7 @@ class LogPages:
         self._records.create(made[0].name, made)
         environment.the_one(PageMemory).note((*self._place, made[0].name), made)
 
-    def _known(self, page: Page) -> PageContents | None:
+    def _known(self, page: LogPage) -> PageContents | None:
         memory, key = environment.the_one(PageMemory), (*self._place, page.name)
         known = memory.get(key)
         if known is None:
@@ -136,7 +136,7 @@ class LogPages:
             )
         return known[1]
 
-    def _has_let_go_of(self, page: Page) -> bool:
+    def _has_let_go_of(self, page: LogPage) -> bool:
         """Whether the log's newest record certainly does not name a missing page."""
         stored = self._store.get(layout.log_key(self._log_name))
         if stored is None:
@@ -153,9 +153,9 @@ class LogPages:
 class _PagesAtHand:
     """A ``PageSource`` whose missing pages raise a short error."""
 
-    known: Callable[[Page], PageContents | None]
+    known: Callable[[LogPage], PageContents | None]
 
-    def contents(self, page: Page) -> PageContents:
+    def contents(self, page: LogPage) -> PageContents:
         found = self.known(page)
         if found is None:
             raise CorruptDataError(f"page {page.name} is missing")
@@ -190,13 +190,13 @@ class LogRecords(Records[LogRecord]):
         """The pages of a log, by name."""
         return LogPages(self._store, name)
 
-    def page_maker(self, log: LogRecord) -> Callable[[PageContents], Page]:
+    def page_maker(self, log: LogRecord) -> Callable[[PageContents], LogPage]:
         """Return a function that stores a page of ``log`` durably, before a record can name the
         page.
         """
         pages = LogPages(self._store, log.name)
 
-        def make(contents: PageContents) -> Page:
+        def make(contents: PageContents) -> LogPage:
             made = _named(layout.log_page_name(log.generation, environment.token()), contents)
             pages.make(made)
             return made[0]

@@ -15,7 +15,7 @@ from enum import Enum
 from bkspark.metadata.contract import VersionedBytes
 
 
-class Outcome(Enum):
+class PutOutcome(Enum):
     """The certain outcome of a change."""
 
     STORED = "the store has it as the newest version"
@@ -24,15 +24,15 @@ class Outcome(Enum):
     UNKNOWN = "other versions followed a version that may have been this one"
 
 
-def outcome(found: VersionedBytes | None, data: bytes, expected: int | None) -> Outcome:
+def outcome(found: VersionedBytes | None, data: bytes, expected: int | None) -> PutOutcome:
     """The certain outcome of storing ``data`` after version ``expected`` (None: create).
 
     Args:
         found: the newest version, read after the answer was lost; None if there is no record.
     """
     if found is not None and found.value == data:
-        return Outcome.STORED
+        return PutOutcome.STORED
     version = None if found is None else found.version
     if version == expected:
-        return Outcome.ABSENT
-    return Outcome.LOST if version == (expected or 0) + 1 else Outcome.UNKNOWN
+        return PutOutcome.ABSENT
+    return PutOutcome.LOST if version == (expected or 0) + 1 else PutOutcome.UNKNOWN

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from bkspark import environment
-from bkspark.cluster.put_outcome import Outcome, outcome
+from bkspark.cluster.put_outcome import PutOutcome, outcome
 from bkspark.errors import (
     BookKeeperError,
     CorruptDataError,
@@ -209,13 +209,13 @@ class Records(Generic[T]):
                 refusal = error
             found = self._found_after(name, doubt)
             settled = outcome(found, data, expected)
-            if found is not None and settled is Outcome.STORED:
+            if found is not None and settled is PutOutcome.STORED:
                 return found.version
-            if refusal is not None and (doubt is None or settled is Outcome.LOST):
+            if refusal is not None and (doubt is None or settled is PutOutcome.LOST):
                 raise refusal
-            if settled is Outcome.LOST:
+            if settled is PutOutcome.LOST:
                 raise self._lost(name) from doubt
-            if refusal is not None or settled is Outcome.UNKNOWN:
+            if refusal is not None or settled is PutOutcome.UNKNOWN:
                 break
             back_off(attempt)
         assert doubt is not None

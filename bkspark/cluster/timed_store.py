@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from bkspark import environment, progress
 from bkspark.cluster.bound import BoundToProcess
-from bkspark.cluster.hang_memory import Answer, HangMemory
+from bkspark.cluster.hang_memory import HangMemory, PendingAnswer
 from bkspark.errors import BookKeeperError, OutcomeUnknownError
 from bkspark.metadata import patience
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
@@ -138,7 +138,7 @@ class TimedStore(BoundToProcess):
         memory, place = environment.the_one(HangMemory), self._inner.uri
         if memory.hangs(place):
             raise self._silence("still does not answer")
-        answer = Answer(question, "ask-metadata-store", device=devices.device_of(place))
+        answer = PendingAnswer(question, "ask-metadata-store", device=devices.device_of(place))
         if not answer.comes_within(self.seconds):
             memory.gave_up(place, answer)
             raise self._silence(f"gave no answer within {self.seconds:g} s")

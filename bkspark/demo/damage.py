@@ -13,7 +13,7 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata
 
 
 @dataclass(frozen=True, slots=True)
-class Damage:
+class DemoDamage:
     """The damage done by the demo.
 
     Attributes:
@@ -27,7 +27,7 @@ class Damage:
     stripe: int
 
 
-def do_damage(cluster: Cluster, ledger: LedgerMetadata) -> Damage:
+def do_damage(cluster: Cluster, ledger: LedgerMetadata) -> DemoDamage:
     """Destroy a bookie, and corrupt a file on its neighbour.
 
     The rows in the file then have only one good copy out of three.
@@ -40,7 +40,7 @@ def do_damage(cluster: Cluster, ledger: LedgerMetadata) -> Damage:
     log = placed.entry_log
     name = layout.entry_log(ledger.ledger_id, log.attempt_id, log.stripe)
     _flip_a_bit(folder_of(urls[corrupted.bookie_id]) / name, log.index_offset // 2)
-    return Damage(destroyed.bookie_id, corrupted.bookie_id, name, log.stripe)
+    return DemoDamage(destroyed.bookie_id, corrupted.bookie_id, name, log.stripe)
 
 
 def folder_of(url: str) -> Path:

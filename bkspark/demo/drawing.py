@@ -8,7 +8,7 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from bkspark.demo.damage import Damage
+from bkspark.demo.damage import DemoDamage
 from bkspark.log.reading.slice_reader import ReplicaFault
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 
@@ -53,7 +53,7 @@ def ledger_table(log_name: str, ledger: LedgerMetadata, bookie_count: int) -> Ta
 
 
 def striping(
-    console: Console, ledger: LedgerMetadata, bookie_ids: Sequence[str], damage: Damage | None
+    console: Console, ledger: LedgerMetadata, bookie_ids: Sequence[str], damage: DemoDamage | None
 ) -> Table:
     """Draw which bookies hold each of the first entries, and the state of each copy."""
     symbols = symbols_for(console)

@@ -20,7 +20,7 @@ from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.password import Password
 from bkspark.demo import damage as damage_module
 from bkspark.demo import drawing, flights
-from bkspark.demo.damage import Damage
+from bkspark.demo.damage import DemoDamage
 from bkspark.demo.narrator import Narrator
 from bkspark.errors import BookKeeperError, InvalidRequestError
 from bkspark.format.arrow_schema import OFFSET_COLUMN
@@ -113,7 +113,7 @@ def _folder(directory: Path | None) -> Iterator[Path]:
 class _Found:
     rows: int
     is_equal: bool
-    damage: Damage
+    damage: DemoDamage
     faults: list[ReplicaFault]
 
 
@@ -183,7 +183,7 @@ class _Demo:
                 "E=5 Qw=3 Qa=2, every file fsynced"
             )
 
-    def _show(self, ledger: LedgerMetadata, damage: Damage | None) -> None:
+    def _show(self, ledger: LedgerMetadata, damage: DemoDamage | None) -> None:
         console = self._narrator.console
         members = [member.bookie_id for member in ledger.last_fragment.ensemble]
         ids = [*members, *(name for name in self._bookies if name not in members)]
@@ -195,7 +195,7 @@ class _Demo:
         facts = drawing.ledger_table(LOG, ledger, BOOKIE_COUNT)
         self._narrator.show(facts, Text(), picture, Text(), drawing.bars(console, sizes))
 
-    def _break(self, cluster: Cluster, ledger: LedgerMetadata) -> Damage:
+    def _break(self, cluster: Cluster, ledger: LedgerMetadata) -> DemoDamage:
         with self._narrator.step("breaking things") as done:
             damage = damage_module.do_damage(cluster, ledger)
             done.append(f"destroyed {damage.destroyed}, flipped one bit on {damage.corrupted}")

@@ -21,7 +21,7 @@ from bkspark.protocol.ledger.metadata import (
 )
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings, MadeSmaller
-from bkspark.protocol.ledger.standing import Standing
+from bkspark.protocol.ledger.standing import ConfirmedEnd
 
 KIND = "ledger"
 
@@ -148,7 +148,7 @@ def decode_spec(fields: Fields) -> DigestSpec:
     )
 
 
-def _encode_standing(standing: Standing) -> dict[str, Any]:
+def _encode_standing(standing: ConfirmedEnd) -> dict[str, Any]:
     return {
         "last": standing.last_entry_id,
         "length": standing.length_bytes,
@@ -157,14 +157,14 @@ def _encode_standing(standing: Standing) -> dict[str, Any]:
     }
 
 
-def _decode_standing(fields: Fields) -> Standing | None:
+def _decode_standing(fields: Fields) -> ConfirmedEnd | None:
     if fields.take_or_none("laid_down", dict) is None:
         return None
     found = fields.object("laid_down")
     last, length, records = (found.take(name, int) for name in ("last", "length", "records"))
     if last < INVALID_ENTRY_ID or min(length, records) < 0:
         raise ValueError("the ledger cannot stand there")
-    return Standing(last, length, records, found.mapping("transactions", int))
+    return ConfirmedEnd(last, length, records, found.mapping("transactions", int))
 
 
 def _encode_fragment(fragment: Fragment) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.format import envelope, layout
 from bkspark.format.strict_json import integers
-from bkspark.protocol.log.ledger_list import LoggedLedger, Page, PageContents, Stretch
+from bkspark.protocol.log.ledger_list import LoggedLedger, LogPage, PageContents, Stretch
 
 KIND = "logpage"
 VERSION = 2
@@ -58,7 +58,7 @@ def place(item: list[Any]) -> LoggedLedger:
     return LoggedLedger(*_numbers(item, 5))
 
 
-def encode_page(page: Page) -> list[Any]:
+def encode_page(page: LogPage) -> list[Any]:
     merged = [page.merged_count] if page.merged_count else []
     return [
         page.name,
@@ -73,9 +73,9 @@ def encode_page(page: Page) -> list[Any]:
     ]
 
 
-def page(item: list[Any]) -> Page:
+def page(item: list[Any]) -> LogPage:
     name, *numbers = item
-    return Page(layout.log_page(name), *_numbers(numbers, 7))
+    return LogPage(layout.log_page(name), *_numbers(numbers, 7))
 
 
 def _numbers(items: list[Any], usual: int) -> list[int]:
@@ -89,7 +89,7 @@ def _numbers(items: list[Any], usual: int) -> list[int]:
 
 
 def encode_stretch(one: Stretch) -> list[Any]:
-    return encode_page(one) if isinstance(one, Page) else encode_place(one)
+    return encode_page(one) if isinstance(one, LogPage) else encode_place(one)
 
 
 def stretch(item: list[Any]) -> Stretch:

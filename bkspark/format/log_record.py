@@ -25,7 +25,7 @@ from bkspark.format.ledger_metadata import (
 from bkspark.format.strict_json import Fields, integers
 from bkspark.protocol.log.contents import Committed, Retention, Times
 from bkspark.protocol.log.dropped import DroppedLedgers
-from bkspark.protocol.log.ledger_list import LedgerList, Page
+from bkspark.protocol.log.ledger_list import LedgerList, LogPage
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.settings import LogSettings
 from bkspark.protocol.log.stream_run import Streams
@@ -194,7 +194,7 @@ def _decode_streams(fields: Fields) -> dict[str, tuple[str, ...]]:
     return {query: tuple(found[query]) for query in order}
 
 
-def _pages(fields: Fields, name: str) -> tuple[Page, ...]:
+def _pages(fields: Fields, name: str) -> tuple[LogPage, ...]:
     return tuple(log_page.page(item) for item in fields.take_or_none(name, list) or [])
 
 

@@ -39,7 +39,7 @@ from bkspark.log.reading.ordered_read import OrderedRead
 from bkspark.log.reading.read_slices import LOOK_UPS_AT_ONCE, OffsetRange, ReadTask, Slice, plan_log
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.log.batch import AttemptReport
-from bkspark.protocol.log.compaction import Run, compacted
+from bkspark.protocol.log.compaction import MergeRange, compacted
 from bkspark.protocol.log.data_loss import LogGeneration
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
@@ -72,7 +72,7 @@ class Merged:
 
 
 def compact_run(
-    cluster: Cluster, log: LogRecord, run: Run, password: Password, has_read: HasRead
+    cluster: Cluster, log: LogRecord, run: MergeRange, password: Password, has_read: HasRead
 ) -> list[Merged]:
     """Rewrite ``run``: make one new ledger for each sequence of neighbours with equal columns.
 

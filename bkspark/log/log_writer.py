@@ -29,7 +29,7 @@ from bkspark.ledger.handles.with_block import ClosedAtEnd
 from bkspark.log import roll_log, rolling
 from bkspark.log.opening import open_tail
 from bkspark.log.own_tail import OwnTail
-from bkspark.log.rolling import Add, RollPolicy, Segment, Waiting
+from bkspark.log.rolling import Add, RollPolicy, Segment, WaitingAdds
 from bkspark.log.undecided import Undecided, with_outcome
 
 WAITING_BYTES_MAX = 64 * 2**20
@@ -67,7 +67,7 @@ class LogWriter(ClosedAtEnd):
         self._lock = threading.Condition()  # re-entered by callbacks that append
         self._rolling = environment.lock()
         self._roll_task: environment.Task | None = None
-        self._waiting: Waiting | None = None
+        self._waiting: WaitingAdds | None = None
         self._callbacks = CallbackGuard()
         self._error: BookKeeperError | None = None
         self._is_closed = False
@@ -268,7 +268,7 @@ class LogWriter(ClosedAtEnd):
     def _switch(self, old: Segment, following: CreatedLedger) -> None:
         """Close ``old`` while new adds wait, then send the waiting adds to ``following``."""
         with self._lock:
-            self._waiting = Waiting()
+            self._waiting = WaitingAdds()
         try:
             old.handle.close()
             end = old.first_offset + old.handle.last_add_confirmed + 1
@@ -293,11 +293,11 @@ class LogWriter(ClosedAtEnd):
                 self._segment.filling.add(left[0])
                 left.popleft()
         except BaseException:
-            self._waiting = Waiting(left)
+            self._waiting = WaitingAdds(left)
             raise
 
     def _no_longer_waiting(self) -> deque[Add]:
-        waiting, self._waiting = self._waiting or Waiting(), None
+        waiting, self._waiting = self._waiting or WaitingAdds(), None
         self._lock.notify_all()
         return waiting.adds
 

@@ -77,7 +77,7 @@ def open_tail(
         InvalidRequestError: ``schema`` does not fit.
         UnauthorizedError: the password is missing or wrong; nothing was fenced.
     """
-    rows = _Rows(schema, merges_schema, is_strict)
+    rows = _RowsToWrite(schema, merges_schema, is_strict)
     opening = _Opening(cluster, log_name, password, adopted, run, rows)
     try:
         for attempt in range(TRIES_MAX):
@@ -99,7 +99,7 @@ def open_tail(
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _RowsToWrite:
     """The rows to be written: see ``open_tail``."""
 
     schema: bytes | None
@@ -117,7 +117,7 @@ class _Opening:
         password: Password,
         adopted: int | None,
         run: StreamRun | None,
-        rows: _Rows,
+        rows: _RowsToWrite,
     ) -> None:
         self._cluster = cluster
         self._name = log_name

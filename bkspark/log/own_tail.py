@@ -29,7 +29,7 @@ from bkspark.log.rolling import Filling, RollPolicy, Segment
 from bkspark.log.truncation import retain_after_roll
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.ledger.standing import FIRST, Standing
+from bkspark.protocol.ledger.standing import FIRST, ConfirmedEnd
 from bkspark.protocol.log.record import LogRecord
 
 
@@ -63,7 +63,7 @@ class OwnTail:
         seen: Versioned[LedgerMetadata],
         begun: Begun,
         first_offset: int,
-        standing: Standing = FIRST,
+        standing: ConfirmedEnd = FIRST,
         unjoined: Collection[str] = (),
     ) -> Segment:
         """Open a ledger of the tail for writing."""

@@ -110,7 +110,7 @@ class Filling:
 
 
 @dataclass(slots=True)
-class Waiting:
+class WaitingAdds:
     """The adds that wait while a ledger closes, in order."""
 
     adds: deque[Add] = field(default_factory=deque)

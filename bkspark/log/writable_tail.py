@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.records import Versioned
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.ledger.standing import FIRST, Standing
+from bkspark.protocol.ledger.standing import FIRST, ConfirmedEnd
 from bkspark.protocol.log.record import LogRecord
 
 
@@ -24,7 +24,7 @@ class OpenTail:
     ledger: Versioned[LedgerMetadata]
     log: Versioned[LogRecord]
     begun: Begun = field(default_factory=Begun, compare=False)
-    standing: Standing = FIRST
+    standing: ConfirmedEnd = FIRST
     unjoined: frozenset[str] = frozenset()
 
     @property

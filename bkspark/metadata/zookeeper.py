@@ -19,7 +19,7 @@ from bkspark.storage.shown import shown_url
 
 if TYPE_CHECKING:
     from bkspark.metadata.zookeeper_records import ZooKeeperRecords
-    from bkspark.metadata.zookeeper_session import Session
+    from bkspark.metadata.zookeeper_session import ZooKeeperSession
 
 # A server refuses packets of 1 MiB by cutting the connection, which would look like a lost answer.
 # The difference is for key, path, access list and headers.
@@ -36,7 +36,7 @@ class ZooKeeperMetadataStore:
 
     def __init__(self, uri: str) -> None:
         self._hosts, self._root = _address(uri)
-        self._session: Session | None = None
+        self._session: ZooKeeperSession | None = None
         self._bound_to: str | None = None
 
     def __reduce__(self) -> tuple[type["ZooKeeperMetadataStore"], tuple[str]]:
@@ -95,14 +95,14 @@ class ZooKeeperMetadataStore:
     def _records_of(self, bound_to: str) -> "ZooKeeperRecords":
         try:
             from bkspark.metadata.zookeeper_records import ZooKeeperRecords
-            from bkspark.metadata.zookeeper_session import Session
+            from bkspark.metadata.zookeeper_session import ZooKeeperSession
         except ModuleNotFoundError as error:
             raise InvalidRequestError(
                 f"the metadata store {self.uri} needs the package {error.name}",
                 hint="pip install 'bkspark[zookeeper]'",
             ) from error
         # Two threads may both make a session; the loser's session is closed when dropped.
-        session = self._session = self._session or Session(self._hosts)
+        session = self._session = self._session or ZooKeeperSession(self._hosts)
         return ZooKeeperRecords(session, self._root, self.uri, bound_to)
 
 

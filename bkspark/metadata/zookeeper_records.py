@@ -31,7 +31,7 @@ from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.zookeeper_session import (
     Operation,
     RefusedError,
-    Session,
+    ZooKeeperSession,
     create,
     delete,
     exists,
@@ -55,7 +55,7 @@ class ZooKeeperRecords:
         bound_to: the random name of the store, empty before it is known.
     """
 
-    def __init__(self, session: Session, root: str, uri: str, bound_to: str = "") -> None:
+    def __init__(self, session: ZooKeeperSession, root: str, uri: str, bound_to: str = "") -> None:
         self._session = session
         self._root = root
         self._uri = uri

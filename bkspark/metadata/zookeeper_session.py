@@ -101,7 +101,7 @@ def delete(path: str, version: int = -1) -> Operation:
     return lambda transaction: transaction.delete(path, version)
 
 
-class Session:
+class ZooKeeperSession:
     """Connects at first use, and anew after ``close``, a fork or a time-out.
 
     Raises, besides the errors of the methods:
@@ -115,7 +115,7 @@ class Session:
         self._lock = threading.Lock()
         self._connected: KazooClient | None = None
         self._was_connected = False
-        self._finalizer: weakref.finalize[[KazooClient, int], Session] | None = None
+        self._finalizer: weakref.finalize[[KazooClient, int], ZooKeeperSession] | None = None
 
     def commit(self, doing: str, operations: Sequence[Operation]) -> None:
         """Carry out all operations or none.

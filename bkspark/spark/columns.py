@@ -8,13 +8,13 @@ from pyspark.sql.types import StructType
 from bkspark.errors import InvalidRequestError
 from bkspark.format import spark_types
 from bkspark.format.arrow_schema import METADATA_COLUMNS
-from bkspark.spark.tables import Task
+from bkspark.spark.tables import JobContext
 
 CASE_SENSITIVE = "spark.sql.caseSensitive"
 """Spark passes a session's settings to tasks as local properties, but not to the planning."""
 
 
-def require_same_case(task: Task | None, given: pa.Schema, stored: pa.Schema) -> None:
+def require_same_case(task: JobContext | None, given: pa.Schema, stored: pa.Schema) -> None:
     """Check before the first write that names match the log's under the session's case rule.
 
     Raises:

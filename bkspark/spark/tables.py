@@ -22,13 +22,13 @@ BATCH_ID = "streaming.sql.batchId"
 """Local properties of tasks."""
 
 
-class Task(Protocol):
+class JobContext(Protocol):
     """The part of ``TaskContext`` that describes the job."""
 
     def getLocalProperty(self, key: str) -> str | None: ...
 
 
-def require_no_new_table(task: Task | None) -> None:
+def require_no_new_table(task: JobContext | None) -> None:
     """Check before the first write that the write of this ``task`` does not fill a new table.
 
     Raises:

@@ -5,7 +5,7 @@
         def place(self, tmp_path):
             return MyPlace(tmp_path)
 
-``MyPlace`` is a ``bookie_place.Place``. ``PARALLEL`` says whether rivals are processes, as in
+``MyPlace`` is a ``bookie_place.BookiePlace``. ``PARALLEL`` says whether rivals are processes, as in
 production, or threads, for storage inside a single process.
 """
 
@@ -25,7 +25,7 @@ from bkspark.testing.bookie_place import (
     OTHER_CLUSTER,
     OTHER_INCARNATION,
     BookieFixtures,
-    Place,
+    BookiePlace,
     a_cookie,
     address_of,
 )
@@ -35,7 +35,7 @@ from bkspark.testing.bookie_post_check_conformance import PostCheckTests
 class JournalTests(BookieFixtures):
     """``open_journal``, ``append`` and ``has_journal``."""
 
-    def test_journal_grows(self, bookie: Bookie, place: Place) -> None:
+    def test_journal_grows(self, bookie: Bookie, place: BookiePlace) -> None:
         with bookie.open_root() as root:
             journal = root.open_journal(JOURNAL)
             assert (journal.name, journal.end) == (JOURNAL, 0)
@@ -50,7 +50,7 @@ class JournalTests(BookieFixtures):
             journal.close()
         assert place.get(JOURNAL) == b"abcde"
 
-    def test_a_journal_may_begin_with_a_record(self, bookie: Bookie, place: Place) -> None:
+    def test_a_journal_may_begin_with_a_record(self, bookie: Bookie, place: BookiePlace) -> None:
         with bookie.open_root() as root:
             journal = root.open_journal(JOURNAL, [b"ab", b"c"])
             assert (journal.end, root.read(JOURNAL)) == (3, b"abc")
@@ -74,7 +74,7 @@ class JournalTests(BookieFixtures):
             with pytest.raises(BookieUnavailableError):
                 root.open_journal(JOURNAL)
 
-    def test_closed_journal_takes_nothing(self, bookie: Bookie, place: Place) -> None:
+    def test_closed_journal_takes_nothing(self, bookie: Bookie, place: BookiePlace) -> None:
         with bookie.open_root() as root:
             journal = root.open_journal(JOURNAL)
             journal.append([b"ab"])
@@ -94,7 +94,7 @@ class JournalTests(BookieFixtures):
             assert root.read(JOURNAL) == b"ab"
         journal.close()
 
-    def test_journal_replaced_by_a_copy_is_lost(self, bookie: Bookie, place: Place) -> None:
+    def test_journal_replaced_by_a_copy_is_lost(self, bookie: Bookie, place: BookiePlace) -> None:
         with bookie.open_root() as root:
             journal = root.open_journal(JOURNAL)
             journal.append([b"ab"])
@@ -102,7 +102,7 @@ class JournalTests(BookieFixtures):
             assert not root.has_journal(journal)
             journal.close()
 
-    def test_cut_journal_is_lost(self, bookie: Bookie, place: Place) -> None:
+    def test_cut_journal_is_lost(self, bookie: Bookie, place: BookiePlace) -> None:
         with bookie.open_root() as root:
             journal = root.open_journal(JOURNAL)
             journal.append([b"abcd"])
@@ -150,7 +150,9 @@ class JournalTests(BookieFixtures):
             assert root.list(folder) == [last]
             journal.close()
 
-    def test_journal_of_a_place_made_again_is_lost(self, bookie: Bookie, place: Place) -> None:
+    def test_journal_of_a_place_made_again_is_lost(
+        self, bookie: Bookie, place: BookiePlace
+    ) -> None:
         """The same cookie can come back with a restored backup; the journal cannot."""
         with bookie.open_root() as root:
             journal = root.open_journal(JOURNAL)
@@ -175,11 +177,11 @@ class CookieTests(BookieFixtures):
         with pytest.raises(BookieUnavailableError, match=words), bookie.open_root():
             pass
 
-    def test_missing_place(self, place: Place) -> None:
+    def test_missing_place(self, place: BookiePlace) -> None:
         self.expect_refusal(uri.open_bookie(address_of(place)), "b1")
         assert uri.storage(place.url).read_cookie() is None
 
-    def test_wiped_place(self, bookie: Bookie, place: Place) -> None:
+    def test_wiped_place(self, bookie: Bookie, place: BookiePlace) -> None:
         place.wipe()
         self.expect_refusal(bookie, "no cookie")
         assert uri.storage(place.url).read_cookie() is None
@@ -193,18 +195,18 @@ class CookieTests(BookieFixtures):
         ],
     )
     def test_cookie_of_another(
-        self, bookie: Bookie, place: Place, changes: dict[str, str], words: str
+        self, bookie: Bookie, place: BookiePlace, changes: dict[str, str], words: str
     ) -> None:
         assert bookie.address == address_of(place)
         self.expect_refusal(uri.open_bookie(address_of(place, **changes)), words)
 
     @pytest.mark.parametrize("damage", [b"", b"x", a_cookie()[:-1], a_cookie() + b" "])
-    def test_damaged_cookie(self, bookie: Bookie, place: Place, damage: bytes) -> None:
+    def test_damaged_cookie(self, bookie: Bookie, place: BookiePlace, damage: bytes) -> None:
         place.set(layout.COOKIE, damage)
         self.expect_refusal(bookie, "unreadable cookie")
 
     def test_absence_is_unsure_in_a_place_that_lost_its_cookie(
-        self, bookie: Bookie, place: Place
+        self, bookie: Bookie, place: BookiePlace
     ) -> None:
         with bookie.open_root() as root:
             root.put_new(MARKER, b"x")
@@ -221,7 +223,9 @@ class CookieTests(BookieFixtures):
                     look()
             journal.close()
 
-    def test_place_made_again_for_another_incarnation(self, bookie: Bookie, place: Place) -> None:
+    def test_place_made_again_for_another_incarnation(
+        self, bookie: Bookie, place: BookiePlace
+    ) -> None:
         with bookie.open_root() as root:
             root.put_new(MARKER, b"x")
             place.wipe()
@@ -231,7 +235,7 @@ class CookieTests(BookieFixtures):
         self.expect_refusal(bookie, "initialised again")
 
     @pytest.mark.usefixtures("bookie")
-    def test_format_needs_an_empty_place(self, place: Place) -> None:
+    def test_format_needs_an_empty_place(self, place: BookiePlace) -> None:
         storage = uri.storage(place.url)
         with pytest.raises(InvalidRequestError):
             storage.format(a_cookie(incarnation=OTHER_INCARNATION))
@@ -243,7 +247,7 @@ class CookieTests(BookieFixtures):
         assert storage.read_cookie() is None
 
     @pytest.mark.usefixtures("bookie")
-    def test_format_that_was_killed_is_repeated_with_its_cookie(self, place: Place) -> None:
+    def test_format_that_was_killed_is_repeated_with_its_cookie(self, place: BookiePlace) -> None:
         storage = uri.storage(place.url)
         storage.require_suitable(a_cookie())
         storage.format(a_cookie())
@@ -255,7 +259,7 @@ class CookieTests(BookieFixtures):
                 attempt(a_cookie())
         assert storage.read_cookie() == a_cookie()
 
-    def test_failure_domain(self, bookie: Bookie, place: Place) -> None:
+    def test_failure_domain(self, bookie: Bookie, place: BookiePlace) -> None:
         assert bookie.address.url == place.url
         assert uri.storage(place.url).failure_domain()
 

@@ -13,7 +13,7 @@ from bkspark.testing.bookie_place import (
     MARKER,
     TOKEN,
     BookieFixtures,
-    Place,
+    BookiePlace,
 )
 
 _RIVALS = 6
@@ -22,7 +22,7 @@ _RIVALS = 6
 class FileTests(BookieFixtures):
     """``put_new``, ``create``, and look-ups of their files."""
 
-    def test_put_new_creates_once(self, bookie: Bookie, place: Place) -> None:
+    def test_put_new_creates_once(self, bookie: Bookie, place: BookiePlace) -> None:
         with bookie.open_root() as root:
             assert root.put_new(MARKER, b"first")
             assert not root.put_new(MARKER, b"second")
@@ -62,7 +62,7 @@ class FileTests(BookieFixtures):
             file.discard()
             assert root.read(ENTRIES) == b"abcd"
 
-    def test_discarded_file_leaves_nothing(self, bookie: Bookie, place: Place) -> None:
+    def test_discarded_file_leaves_nothing(self, bookie: Bookie, place: BookiePlace) -> None:
         with bookie.open_root() as root:
             file = root.create(ENTRIES)
             file.write(b"x" * 100_000)
@@ -75,7 +75,7 @@ class FileTests(BookieFixtures):
             assert root.read(ENTRIES) is None
         assert place.names() == [layout.COOKIE]
 
-    def test_file_never_replaces_a_name(self, bookie: Bookie, place: Place) -> None:
+    def test_file_never_replaces_a_name(self, bookie: Bookie, place: BookiePlace) -> None:
         with bookie.open_root() as root:
             root.put_new(ENTRIES, b"first")
             file = root.create(ENTRIES)
@@ -118,7 +118,7 @@ class FileTests(BookieFixtures):
             assert root.list("f/deeper") == ["c"]
 
     def test_a_folder_goes_with_its_files_and_what_others_have_stays(
-        self, bookie: Bookie, place: Place
+        self, bookie: Bookie, place: BookiePlace
     ) -> None:
         kept = layout.term_marker(LEDGER + 256, 1)
         with bookie.open_root() as root:
@@ -145,7 +145,7 @@ class FileTests(BookieFixtures):
         assert sorted(place.names()) == sorted([layout.COOKIE, kept])
 
     def test_a_folder_is_not_known_to_be_gone_where_the_cookie_is(
-        self, bookie: Bookie, place: Place
+        self, bookie: Bookie, place: BookiePlace
     ) -> None:
         with bookie.open_root() as root:
             place.wipe()
@@ -153,14 +153,14 @@ class FileTests(BookieFixtures):
                 with pytest.raises(BookieUnavailableError):
                     look(layout.entries_folder(LEDGER))
 
-    def test_list_hides_nothing_that_others_left(self, bookie: Bookie, place: Place) -> None:
+    def test_list_hides_nothing_that_others_left(self, bookie: Bookie, place: BookiePlace) -> None:
         with bookie.open_root() as root:
             root.put_new("f/a", b"")
             for name in ("f/.DS_Store", "f/.tmp-x", "f/b c~"):
                 place.set(name, b"x")
             assert root.list("f") == [".DS_Store", ".tmp-x", "a", "b c~"]
 
-    def test_sweeping_leaves_what_is_finished(self, bookie: Bookie, place: Place) -> None:
+    def test_sweeping_leaves_what_is_finished(self, bookie: Bookie, place: BookiePlace) -> None:
         """A file in progress can no longer be finished, or is untouched."""
         with bookie.open_root() as root:
             assert root.sweep("ledgers/34/none") == 0
@@ -222,7 +222,9 @@ class FileTests(BookieFixtures):
             "f\0x", "f\nx", "f\\x", "x" * 300, "é",
         ],
     )  # fmt: skip
-    def test_names_cannot_leave_the_root(self, bookie: Bookie, place: Place, name: str) -> None:
+    def test_names_cannot_leave_the_root(
+        self, bookie: Bookie, place: BookiePlace, name: str
+    ) -> None:
         with bookie.open_root() as root:
             for attempt in (
                 lambda: root.put_new(name, b"x"),

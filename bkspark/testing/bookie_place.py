@@ -1,7 +1,7 @@
 """Fixtures of the conformance tests of bookies: a place, and a bookie in the place.
 
-A backend supplies an empty ``Place`` with a back door around the contract, through which the tests
-do what no bookie does: swap a file, cut it, lose all files.
+A backend supplies an empty ``BookiePlace`` with a back door around the contract, through which the
+tests do what no bookie does: swap a file, cut it, lose all files.
 """
 
 from typing import Protocol
@@ -24,7 +24,7 @@ ENTRIES = layout.entry_log(LEDGER, "a" * 32, 0)
 JOURNAL = layout.journal(LEDGER, 1, TOKEN)
 
 
-class Place(Protocol):
+class BookiePlace(Protocol):
     """The future place of a bookie, with a back door."""
 
     @property
@@ -55,7 +55,7 @@ class Place(Protocol):
         ...
 
 
-def address_of(place: Place, **changes: str) -> BookieAddress:
+def address_of(place: BookiePlace, **changes: str) -> BookieAddress:
     """The address of the bookie with ``a_cookie`` in ``place``."""
     values = {"bookie_id": "b1", "incarnation": INCARNATION, "cluster_id": CLUSTER} | changes
     return BookieAddress(**values, url=place.url)
@@ -71,10 +71,10 @@ class BookieFixtures:
     PARALLEL: Parallel = "processes"
 
     @pytest.fixture
-    def place(self) -> Place:
+    def place(self) -> BookiePlace:
         raise NotImplementedError("a backend overrides this fixture")
 
     @pytest.fixture
-    def bookie(self, place: Place) -> Bookie:
+    def bookie(self, place: BookiePlace) -> Bookie:
         uri.storage(place.url).format(a_cookie())
         return uri.open_bookie(address_of(place))

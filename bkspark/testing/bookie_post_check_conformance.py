@@ -17,7 +17,7 @@ from bkspark.testing.bookie_place import (
     MARKER,
     OTHER_INCARNATION,
     BookieFixtures,
-    Place,
+    BookiePlace,
     a_cookie,
 )
 
@@ -79,7 +79,9 @@ class PostCheckTests(BookieFixtures):
         assert not post_check(bookie, journal)
         journal.close()
 
-    def test_journal_must_be_shown(self, bookie: Bookie, journal: Journal, place: Place) -> None:
+    def test_journal_must_be_shown(
+        self, bookie: Bookie, journal: Journal, place: BookiePlace
+    ) -> None:
         assert post_check(bookie, journal)
         place.truncate(JOURNAL, 3)
         expect_refusal(bookie, journal, "does not show")
@@ -88,7 +90,9 @@ class PostCheckTests(BookieFixtures):
         delete(bookie, JOURNAL)
         expect_refusal(bookie, journal, "does not show")
 
-    def test_cookie_must_be_there(self, bookie: Bookie, journal: Journal, place: Place) -> None:
+    def test_cookie_must_be_there(
+        self, bookie: Bookie, journal: Journal, place: BookiePlace
+    ) -> None:
         assert post_check(bookie, journal)
         delete(bookie, layout.COOKIE)
         expect_refusal(bookie, journal, "no cookie")
@@ -100,13 +104,15 @@ class PostCheckTests(BookieFixtures):
         assert post_check(bookie, journal)
 
     def test_wiped_place_is_not_a_fence(
-        self, bookie: Bookie, journal: Journal, place: Place
+        self, bookie: Bookie, journal: Journal, place: BookiePlace
     ) -> None:
         assert post_check(bookie, journal)
         place.wipe()
         expect_refusal(bookie, journal, "no cookie")
 
-    def test_place_is_found_anew(self, bookie: Bookie, journal: Journal, place: Place) -> None:
+    def test_place_is_found_anew(
+        self, bookie: Bookie, journal: Journal, place: BookiePlace
+    ) -> None:
         assert post_check(bookie, journal)
         place.move_away()
         expect_refusal(bookie, journal, "b1")

@@ -116,7 +116,7 @@ def _serve() -> None:
     from moto.moto_server.werkzeug_app import MotoRequestHandler, create_backend_app
     from werkzeug.serving import make_server
 
-    class Handler(MotoRequestHandler):
+    class S3Handler(MotoRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def send_response(self, code: int, message: str | None = None) -> None:
@@ -127,7 +127,7 @@ def _serve() -> None:
             """Log nothing: a test's output shows failures, not requests."""
 
     application = _one_by_one(_without_nested_keys(create_backend_app("s3")))
-    server = make_server(HOST, 0, application, threaded=True, request_handler=Handler)
+    server = make_server(HOST, 0, application, threaded=True, request_handler=S3Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_port, flush=True)
     # Ends with the process that started it, however that process ends.

@@ -25,7 +25,7 @@ _PIECE_BYTES = 2**18
 
 
 @dataclass
-class Fault:
+class ProxyFault:
     """A fault of the next ``times`` requests with a method.
 
     Attributes:
@@ -63,7 +63,7 @@ class S3Proxy:
 
     store_port: int
     seen: list[tuple[str, str, int]] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[ProxyFault] = field(default_factory=list)
     dropped_header: str = ""
     is_over: threading.Event = field(default_factory=threading.Event)
     held: list[Callable[[], int]] = field(default_factory=list)
@@ -82,7 +82,7 @@ class S3Proxy:
         retry_after: int = 0,
     ) -> None:
         self.faults.append(
-            Fault(method, part, times, reaches_store, status, code, is_late, retry_after)
+            ProxyFault(method, part, times, reaches_store, status, code, is_late, retry_after)
         )
 
     def deliver(self) -> list[int]:
@@ -110,10 +110,10 @@ def s3_proxy(server: S3Server) -> Iterator[S3Proxy]:
     """Run a proxy before ``server``."""
     proxy = S3Proxy(server.port)
 
-    class Handler(_Handler):
+    class ProxyHandler(_Handler):
         shared = proxy
 
-    listener = _Listener((HOST, 0), Handler)
+    listener = _Listener((HOST, 0), ProxyHandler)
     listener.daemon_threads = True
     # Kept connections would be waited for.
     listener.block_on_close = False
@@ -196,7 +196,7 @@ class _Handler(BaseHTTPRequestHandler):
         finally:
             client.close()
 
-    def _fail(self, fault: Fault) -> None:
+    def _fail(self, fault: ProxyFault) -> None:
         if fault.status:
             error = f"<Error><Code>{fault.code}</Code><Message>told to</Message></Error>"
             headers = [("Content-Type", "application/xml")]

@@ -95,7 +95,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShellOutput:
     """The shell's output of a report.
 
     Attributes:
@@ -114,7 +114,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class CommandRun:
     """How a command runs.
 
     Attributes:
@@ -140,7 +140,7 @@ class Run:
 _SHARED = {
     "dry_run": Parameter("dry_run", bool, False, Option("Print the plan; change nothing.")),
     "no_lease": Parameter(
-        "no_lease", bool, False, Option("Run even if another run of this command is active.")
+        "no_lease", bool, False, Option("CommandRun even if another run of this command is active.")
     ),
     "password": Parameter("password", str, ""),
     "password_file": Parameter(
@@ -178,7 +178,7 @@ class Verb:
     opens: type[Cluster]
     parameters: tuple[Parameter, ...]
     unit: str
-    shown: Shown
+    shown: ShellOutput
     group: str
     destroys: str
     all_of: str
@@ -218,7 +218,7 @@ class Verb:
         is_narrow = any(values.get(name) for name in _NARROWING)
         how = {name: values.pop(name) for name in _OF_TASKS if name in values}
         runner = _runner_of(how.get("spark"), self.name)
-        run = Run(dry_run, ask, not (no_lease or dry_run or is_narrow), runner, **how)
+        run = CommandRun(dry_run, ask, not (no_lease or dry_run or is_narrow), runner, **how)
         with self.opens(arguments.metadata_uri(values.pop("metadata_uri"))) as cluster:
             work = partial(self.work, cluster, run, **values)
             return lease.alone(
@@ -251,7 +251,7 @@ VERBS: dict[str, Verb] = {}
 
 def verb(
     unit: str,
-    shown: Shown,
+    shown: ShellOutput,
     *,
     group: str = "",
     destroys: str = "",

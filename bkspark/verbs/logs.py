@@ -16,15 +16,15 @@ from bkspark.format import layout
 from bkspark.log.truncation import TruncationPlan
 from bkspark.protocol.log.compaction import TARGET_BYTES
 from bkspark.quantities import plural, seconds_of, size_of
-from bkspark.verbs.declaring import Option, Run, Shown, Table, verb
+from bkspark.verbs.declaring import CommandRun, Option, ShellOutput, Table, verb
 from bkspark.verbs.shared import LogName, Rate
 from bkspark.verbs.tables import COMPACTED
 
 
-@verb("ledgers", Shown(Table("compacted", COMPACTED)))
+@verb("ledgers", ShellOutput(Table("compacted", COMPACTED)))
 def compact(
     cluster: Cluster,
-    run: Run,
+    run: CommandRun,
     *,
     log: LogName,
     target_bytes: Annotated[
@@ -58,7 +58,7 @@ def compact(
         from bkspark.spark.actions import compact_runs
 
         how["compact_all"] = partial(compact_runs, run.spark.sparkContext)
-    wanted = compacting.Wanted(target_bytes, password, max_bytes_per_second)
+    wanted = compacting.CompactRequest(target_bytes, password, max_bytes_per_second)
     return compacting.compact(cluster, layout.log_name(log), wanted, **how)
 
 
@@ -80,7 +80,7 @@ def _retained(report: Report) -> str:
 
 @verb(
     "",
-    Shown(
+    ShellOutput(
         said=_retained,
         document=lambda report: report.details["logs"][0] if report.done else report.plan,
     ),
@@ -89,7 +89,7 @@ def _retained(report: Report) -> str:
 )
 def retain(
     cluster: Cluster,
-    run: Run,
+    run: CommandRun,
     *,
     log: LogName,
     max_bytes: Annotated[
@@ -122,7 +122,7 @@ def retain(
         NoSuchLedgerError: no such log.
         OutcomeUnknownError: the metadata store gave no definite answer; repeat the command.
     """
-    wanted = retaining.Wanted(
+    wanted = retaining.RetainRequest(
         layout.log_name(log), max_bytes, max_seconds, forever, not ignore_cursors
     )
     if forever and wanted.is_limited:
@@ -139,7 +139,7 @@ def retain(
     return retaining.retain(cluster, wanted, dry_run=run.dry_run, consent=consent)
 
 
-def _limits(wanted: retaining.Wanted) -> str:
+def _limits(wanted: retaining.RetainRequest) -> str:
     """Describe the wanted limits in words."""
     said = [] if wanted.max_bytes is None else [f"{decimal(wanted.max_bytes)}"]
     said += [] if wanted.max_seconds is None else [f"{wanted.max_seconds:,g} s"]

@@ -11,7 +11,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.protocol.upkeep.balancing import THRESHOLD
 from bkspark.quantities import plural
-from bkspark.verbs.declaring import Option, Run, Shown, Table, verb
+from bkspark.verbs.declaring import CommandRun, Option, ShellOutput, Table, verb
 from bkspark.verbs.shared import Rate
 from bkspark.verbs.tables import LEVELS, MOVED, STEPS
 
@@ -26,12 +26,12 @@ def _fraction(name: str, given: float) -> Any:
 
 @verb(
     "places",
-    Shown(Table("moved", MOVED), (Table("bookies", LEVELS), Table("steps", MOVED))),
+    ShellOutput(Table("moved", MOVED), (Table("bookies", LEVELS), Table("steps", MOVED))),
     has_lease=True,
 )
 def rebalance(
     cluster: Cluster,
-    run: Run,
+    run: CommandRun,
     *,
     threshold: Annotated[
         float,
@@ -55,7 +55,7 @@ def rebalance(
         InvalidRequestError: a number is out of range.
         OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
-    wanted = balancing.Wanted(threshold, password, max_bytes_per_second)
+    wanted = balancing.RebalanceRequest(threshold, password, max_bytes_per_second)
     return balancing.rebalance(cluster, wanted, **run.how)
 
 
@@ -66,13 +66,13 @@ def _in_the_way(plan: Facts) -> Iterator[str]:
 
 @verb(
     "places",
-    Shown(Table("moved", STEPS), (Table("steps", STEPS),), _in_the_way),
+    ShellOutput(Table("moved", STEPS), (Table("steps", STEPS),), _in_the_way),
     group="bookie",
     destroys="bookies are removed for ever",
 )
 def decommission(
     cluster: Cluster,
-    run: Run,
+    run: CommandRun,
     *,
     bookies: Annotated[Collection[str], Option("Empty and remove these bookies.", "ID...", "")],
     force: Annotated[
@@ -94,7 +94,7 @@ def decommission(
     """
 
     def work(*, force: bool, **how: Any) -> Report:
-        wanted = decommissioning.Wanted(bookies, password, max_bytes_per_second, force)
+        wanted = decommissioning.DecommissionRequest(bookies, password, max_bytes_per_second, force)
         return decommissioning.decommission(cluster, wanted, **(run.how | how))
 
     if run.ask is None or run.dry_run:

@@ -14,19 +14,19 @@ from bkspark.admin.recovering.recovery_plan import OPEN_GRACE_SECONDS
 from bkspark.admin.repairing import repair_command as repairing
 from bkspark.admin.repairing.recovering_first import recover_and_repair
 from bkspark.admin.scrubbing import scrub_command as scrubbing
-from bkspark.admin.scrubbing.scrub_plan import Wanted
+from bkspark.admin.scrubbing.scrub_plan import ScrubRequest
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.quantities import plural
 from bkspark.verbs import shared
-from bkspark.verbs.declaring import Option, Run, Shown, Table, no_progress, verb
+from bkspark.verbs.declaring import CommandRun, Option, ShellOutput, Table, no_progress, verb
 from bkspark.verbs.shared import Ledgers, Logs, OpenGrace, Rate, time_option
 from bkspark.verbs.tables import COPIES, DAMAGE, FREED, RECOVERED, STEPS
 
 
-@verb("ledgers", Shown(Table("copies", COPIES)))
-def audit(cluster: Survey, run: Run, *, logs: Logs = (), ledgers: Ledgers = ()) -> Report:
+@verb("ledgers", ShellOutput(Table("copies", COPIES)))
+def audit(cluster: Survey, run: CommandRun, *, logs: Logs = (), ledgers: Ledgers = ()) -> Report:
     """Find missing copies, and ledgers waiting for recovery.
 
     The report names ledgers, bookies and reasons. An audit reads records and examines files, but
@@ -39,10 +39,10 @@ def audit(cluster: Survey, run: Run, *, logs: Logs = (), ledgers: Ledgers = ()) 
     return auditing.audit(cluster, logs=logs, ledgers=ledgers, **run.how)
 
 
-@verb("ledgers", Shown(Table("ledgers", FREED)), has_lease=True)
+@verb("ledgers", ShellOutput(Table("ledgers", FREED)), has_lease=True)
 def collect(
     cluster: Cluster,
-    run: Run,
+    run: CommandRun,
     *,
     abandoned_after: Annotated[
         float,
@@ -73,13 +73,13 @@ def _recovered_first(plan: Facts) -> list[str]:
 
 @verb(
     "copies",
-    Shown(Table("repaired", STEPS), (Table("steps", STEPS),), _recovered_first),
+    ShellOutput(Table("repaired", STEPS), (Table("steps", STEPS),), _recovered_first),
     has_lease=True,
     can_watch=True,
 )
 def repair(
     cluster: Survey,
-    run: Run,
+    run: CommandRun,
     *,
     logs: Logs = (),
     ledgers: Ledgers = (),
@@ -107,21 +107,21 @@ def repair(
         CorruptDataError: the record of a lost bookie cannot be read.
         OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
-    wanted = repairing.Wanted(logs, ledgers, password, max_bytes_per_second, lost_after)
+    wanted = repairing.RepairRequest(logs, ledgers, password, max_bytes_per_second, lost_after)
     with Cluster(cluster.uri, cluster_id=cluster.cluster_id) as strict:
         work = partial(repairing.repair, strict, cluster, wanted, **run.how)
         if not wanted.is_of_all:
             return work()
-        gone = recovering.Wanted(open_grace=open_grace, password=password)
+        gone = recovering.RecoverRequest(open_grace=open_grace, password=password)
         first = _recovery(cluster, gone, replace(run, progress=no_progress))
         recover = partial(lease.alone, cluster, recovering.VERB, first, is_wanted=run.takes_lease)
         return recover_and_repair(recover, work)
 
 
-@verb("ledgers", Shown(Table("damage", DAMAGE)), has_lease=True)
+@verb("ledgers", ShellOutput(Table("damage", DAMAGE)), has_lease=True)
 def scrub(
     cluster: Survey,
-    run: Run,
+    run: CommandRun,
     *,
     logs: Logs = (),
     ledgers: Ledgers = (),
@@ -142,14 +142,14 @@ def scrub(
         NoSuchLedgerError: no such log or ledger.
         OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
-    wanted = Wanted(password, sample, max_bytes_per_second)
+    wanted = ScrubRequest(password, sample, max_bytes_per_second)
     return scrubbing.scrub(cluster, wanted, logs=logs, ledgers=ledgers, **run.how)
 
 
-@verb("ledgers", Shown(Table("recovered", RECOVERED)), all_of="ledgers", has_lease=True)
+@verb("ledgers", ShellOutput(Table("recovered", RECOVERED)), all_of="ledgers", has_lease=True)
 def recover(
     cluster: Survey,
-    run: Run,
+    run: CommandRun,
     *,
     ledgers: Annotated[
         Collection[int],
@@ -173,10 +173,12 @@ def recover(
         NoSuchLedgerError: no such ledger.
         OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
-    return _recovery(cluster, recovering.Wanted(ledgers, open_grace, password), run)()
+    return _recovery(cluster, recovering.RecoverRequest(ledgers, open_grace, password), run)()
 
 
-def _recovery(cluster: Survey, wanted: recovering.Wanted, run: Run) -> Callable[[], Report]:
+def _recovery(
+    cluster: Survey, wanted: recovering.RecoverRequest, run: CommandRun
+) -> Callable[[], Report]:
     how: dict[str, Any] = {**run.how, "recover": None}
     if run.spark is not None:
         from bkspark.spark.actions import recover_ledgers

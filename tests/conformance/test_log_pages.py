@@ -12,7 +12,7 @@ from bkspark.errors import BookKeeperError, MetadataVersionError
 from bkspark.format import layout, log_record
 from bkspark.metadata.contract import MetadataStore
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.log.ledger_list import LoggedLedger, Page
+from bkspark.protocol.log.ledger_list import LoggedLedger, LogPage
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.settings import LogSettings
 from bkspark.testing.zookeeper import missing
@@ -45,7 +45,7 @@ def test_a_log_with_pages_is_read_as_it_was_written(logs: LogRecords) -> None:
     forget_pages()
     found = logs.get(NAME)
     assert found is not None
-    assert max(one.height for one in found.value.older if isinstance(one, Page)) > 1
+    assert max(one.height for one in found.value.older if isinstance(one, LogPage)) > 1
     assert [one.ledger_id for one in found.value.every_ledger()] == list(range(20))
     assert logs.is_current(NAME, found)
 
@@ -62,7 +62,7 @@ def test_who_loses_a_race_leaves_a_page_that_nothing_names(
         logs.replace(NAME, with_one_more(seen.value), seen)
     found = logs.get(NAME)
     assert found is not None
-    [named] = [one.name for one in found.value.older if isinstance(one, Page)]
+    [named] = [one.name for one in found.value.older if isinstance(one, LogPage)]
     made = store.list(f"{layout.LOG_PAGES_PREFIX}/{NAME}")
     assert len(made) == 2
     assert named in made

@@ -25,7 +25,7 @@ from bkspark.format import arrow_schema, journal, layout
 from bkspark.ledger.creating import create_ledger
 from bkspark.ledger.handles.entries import VALUE_SCHEMA, encode_parts
 from bkspark.ledger.recovery.recover import RecoveryReport, recover
-from bkspark.ledger.recovery.write_back import WriteBack
+from bkspark.ledger.recovery.write_back import WriteCopies
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, confirmation
@@ -268,7 +268,7 @@ def stop_behind(count: int) -> Callable[[object], None]:
     left = [count]
 
     def stop(instruction: object) -> None:
-        if isinstance(instruction, WriteBack):
+        if isinstance(instruction, WriteCopies):
             left[0] -= 1
             if left[0] < 0:
                 raise OutcomeUnknownError("stopped")

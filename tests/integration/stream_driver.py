@@ -16,7 +16,7 @@ from bkspark.log.streams.micro_batch import MicroBatch, StreamPart, gathered
 from bkspark.log.streams.tail_writer import SINK_POLICY
 from bkspark.log.tail_closing import close_tail
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.ledger.standing import Standing
+from bkspark.protocol.ledger.standing import ConfirmedEnd
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import StreamRun
 
@@ -98,7 +98,7 @@ def tail_of(rig: Rig) -> LedgerMetadata:
         return cluster.ledger(the_log(rig).tail[-1]).value
 
 
-def written_by_an_older_version(rig: Rig, standing: Standing | None = None) -> None:
+def written_by_an_older_version(rig: Rig, standing: ConfirmedEnd | None = None) -> None:
     """Make the log's tail one of a version whose ledgers did not go on in later terms.
 
     Args:

@@ -113,7 +113,7 @@ MUTANTS = (
     ),
     Mutant(
         "what lies beside journals is not counted",
-        "Findings._counters",
+        "AuditFindings._counters",
         Replace("len(self.problems)", "0"),
         (f"{VERDICTS}::test_what_an_audit_finds_is_in_its_words",),
     ),

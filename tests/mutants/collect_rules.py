@@ -88,8 +88,8 @@ MUTANTS = (
         "what a plan takes for gone is freed unseen",
         "Collector._take",
         Replace(
-            "self._gone.among((one.ledger_id for one in step if one.kind is Kind.GONE))",
-            "{one.ledger_id for one in step if one.kind is Kind.GONE}",
+            "self._gone.among((one.ledger_id for one in step if one.kind is GarbageKind.GONE))",
+            "{one.ledger_id for one in step if one.kind is GarbageKind.GONE}",
         ),
         (ANEW,),
     ),
@@ -158,11 +158,11 @@ MUTANTS = (
         "a ledger is deleted before its log has dropped it",
         "Collector._deleting",
         Replace(
-            "if found.kind is Kind.UNNAMED and (not self._excluded(found)):\n"
+            "if found.kind is GarbageKind.UNNAMED and (not self._excluded(found)):\n"
             "    return None\n"
             "make_tombstone(self._cluster, garbage.ledger_id)",
             "make_tombstone(self._cluster, garbage.ledger_id)\n"
-            "if found.kind is Kind.UNNAMED and (not self._excluded(found)):\n"
+            "if found.kind is GarbageKind.UNNAMED and (not self._excluded(found)):\n"
             "    return None",
         ),
         (f"{KILLED}::test_its_log_drops_it_before_it_is_deleted",),

@@ -49,7 +49,7 @@ MUTANTS = (
     ),
     Mutant(
         "whoever gets copies gets the writer's marker",
-        "WriteBack.run",
+        "WriteCopies.run",
         Replace(
             "root.put_new(self.writer.fence, b'')",
             "root.put_new(self.writer.fence, b'')\nroot.put_new(self.writer.taken.permission, b'')",
@@ -162,19 +162,19 @@ MUTANTS = (
     # --- one fence -------------------------------------------------------------------------------
     Mutant(
         "the fence is one term too far",
-        "Writer.of",
+        "LastWriter.of",
         Replace("fragment.term + 1", "fragment.term + 2"),
         (f"{BUGS}::test_rb_03_a_fence_between_the_write_and_the_check_refuses",),
     ),
     Mutant(
         "the fence is of the recovery's term",
-        "Writer.of",
+        "LastWriter.of",
         Replace("fragment.term + 1", "ledger.term"),
         (f"{FOLDERS}::test_a_recovery_makes_one_marker_however_many_came_before[20]",),
     ),
     Mutant(
         "copies count although the fence is gone",
-        "WriteBack._require_fence",
+        "WriteCopies._require_fence",
         Replace("root.size(self.writer.fence) is None", "False"),
         (
             "tests/integration/recovery/test_recovery_spares.py::"

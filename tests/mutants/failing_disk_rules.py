@@ -20,7 +20,7 @@ MUTANTS = (
     ),
     Mutant(
         "a disk that is full is written to until it fails",
-        "fill._Work.carry_out",
+        "fill._FillWork.carry_out",
         Replace("if problem:\n    ...", "if problem is None:\n    ..."),
         (f"{TESTS}::test_a_disk_that_is_full_is_asked_for_nothing",),
     ),

@@ -27,7 +27,7 @@ MUTANTS = (
     ),
     Mutant(
         "what is appended before the reason is known is refused for another one",
-        "Writer._never_sent",
+        "WriterRunner._never_sent",
         Replace(
             "self.error if self._turns.is_over else self._members.explained(self.error)",
             "self.error",

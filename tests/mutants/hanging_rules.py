@@ -28,7 +28,7 @@ MUTANTS = (
     ),
     Mutant(
         "a recovery blames a target for its sources",
-        "WriteBack.run",
+        "WriteCopies.run",
         Replace("Unreadable(str(error.args[0]))", "Failure(str(error.args[0]))"),
         (f"{REPLICAS}[2]",),
     ),
@@ -36,7 +36,7 @@ MUTANTS = (
     # --- bookies that hang -----------------------------------------------------------------------
     Mutant(
         "whoever asks waits for ever",
-        "Answer.is_there_within",
+        "PendingAnswer.is_there_within",
         Replace("self._task.join(seconds)", "self._task.join()"),
         (
             f"{CLIENT}::test_who_owes_an_answer_is_asked_again_when_it_has_come",
@@ -67,7 +67,7 @@ MUTANTS = (
     ),
     Mutant(
         "an error of the storage is taken for silence",
-        "Answer.__init__",
+        "PendingAnswer.__init__",
         Replace("self.set_exception(error)", "del error"),
         (f"{CLIENT}::test_an_answer_is_what_was_found_or_raised",),
     ),

@@ -60,7 +60,7 @@ MUTANTS = (
     Mutant(
         "what is added while a ledger closes is sent to it",
         "LogWriter._switch",
-        Replace("Waiting()", "None"),
+        Replace("WaitingAdds()", "None"),
         (f"{TAKEOVERS}::test_rb_20_a_writer_that_rolls_cannot_acknowledge_in_the_ledger_before",),
     ),
     Mutant(

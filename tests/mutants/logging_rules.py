@@ -62,7 +62,7 @@ MUTANTS = (
     ),
     Mutant(
         "a write handle hides its faults",
-        "Writer.faults",
+        "WriterRunner.faults",
         Replace("dict(self.machine.changes.failures)", "{}"),
         (
             STEPS_IN,
@@ -78,13 +78,13 @@ MUTANTS = (
     ),
     Mutant(
         "a recovery logs nothing",
-        "Notes._note",
+        "RecoveryNotes._note",
         Replace("level", "logging.DEBUG"),
         (RECOVERY, NO_HELP),
     ),
     Mutant(
         "a recovery does not warn",
-        "Notes.warn",
+        "RecoveryNotes.warn",
         Replace("logging.WARNING", "logging.INFO"),
         (NO_HELP,),
     ),

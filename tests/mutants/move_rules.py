@@ -70,7 +70,7 @@ MUTANTS = (
     ),
     Mutant(
         "a place to which no entry belongs lacks all of them",
-        "fill._Work._judged",
+        "fill._FillWork._judged",
         Replace("[*self.holes, *self.others]", "self.holes"),
         (f"{EMPTIED}::test_a_place_to_which_no_entry_belongs_is_given_as_it_is",),
     ),

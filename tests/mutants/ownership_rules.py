@@ -40,13 +40,13 @@ MUTANTS = (
     ),
     Mutant(
         "a reader goes on with what an older term has left",
-        "_Rows.show",
+        "_GroupRows.show",
         Replace("is_here and counts(ledger.fragments, self.record)", "is_here"),
         (UNPROMISED,),
     ),
     Mutant(
         "a bookie shows an entry of whatever term",
-        "Page.counting",
+        "JournalPage.counting",
         Replace("stored if stored and counts(ledger.fragments, stored.record) else None", "stored"),
         (UNPROMISED, SIX_STEPS),
     ),
@@ -256,13 +256,13 @@ MUTANTS = (
     ),
     Mutant(
         "a look-up goes on behind the record that it is for",
-        "LookUp._shown",
+        "FindRecord._shown",
         Replace("newest.last_entry_id == self.entry_id", "newest.last_entry_id > self.entry_id"),
         (f"{TAKING}::test_it_reads_no_more_behind_many_others_than_behind_few",),
     ),
     Mutant(
         "a look-up begins with any journal",
-        "LookUp._likely_first",
+        "FindRecord._likely_first",
         Replace(
             "sorted(names, key=lambda name: layout.journal_term(name) not in terms)",
             "sorted(names, reverse=True)",

@@ -136,8 +136,8 @@ MUTANTS = (
         "a recovery takes a record that is not listed for lost",
         "Recoverer._located",
         Replace(
-            "fencing.LookUp(ledger.ledger_id, *on_it, entry_id, *known)",
-            "fencing.LookUp(ledger.ledger_id, *on_it, entry_id, *known[:1])",
+            "fencing.FindRecord(ledger.ledger_id, *on_it, entry_id, *known)",
+            "fencing.FindRecord(ledger.ledger_id, *on_it, entry_id, *known[:1])",
         ),
         (f"{STALE}::test_a_recovery_finds_the_record_of_the_confirmed_entry",),
     ),

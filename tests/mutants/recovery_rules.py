@@ -36,7 +36,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie with a damaged file has nothing that is written back",
-        "WriteBack._copy_entry_logs",
+        "WriteCopies._copy_entry_logs",
         Replace("DamagedInPlaceError", "NoGoodSourceError"),
         (f"{FILES}::test_each_task_lost_a_file_on_another_bookie",),
     ),
@@ -199,25 +199,25 @@ MUTANTS = (
     # --- what recoveries that came to nothing have left -------------------------------------------
     Mutant(
         "every recovery in vain leaves a journal",
-        "WriteBack._write_records",
+        "WriteCopies._write_records",
         Replace("self.term > self.writer.term + 1", "False"),
         (f"{IN_VAIN}::test_the_200th_costs_as_much_as_the_second[1]",),
     ),
     Mutant(
         "copies of an earlier recovery are not looked for anew",
-        "WriteBack._are_there",
+        "WriteCopies._are_there",
         Replace("self._shows(root, shown[0], records, beat)", "True"),
         (f"{IN_VAIN}::test_copies_that_are_lost_while_they_are_made_durable_do_not_count",),
     ),
     Mutant(
         "copies of an earlier recovery count without a fence",
-        "WriteBack._are_there",
+        "WriteCopies._are_there",
         Drop("self._require_fence"),
         (f"{IN_VAIN}::test_a_fence_that_is_lost_by_then_is_seen",),
     ),
     Mutant(
         "what looks as long as the copies counts as them",
-        "WriteBack._shows",
+        "WriteCopies._shows",
         Replace(
             "root.read(name, position, len(frame)) != frame",
             "len(root.read(name, position, len(frame)) or b'') != len(frame)",
@@ -226,7 +226,7 @@ MUTANTS = (
     ),
     Mutant(
         "the writer's own journal counts as a copy",
-        "WriteBack._is_of_earlier_recovery",
+        "WriteCopies._is_of_earlier_recovery",
         Replace("self.writer.term", "0"),
         (f"{IN_VAIN}::test_a_journal_of_the_writer_is_never_counted_as_a_copy",),
     ),

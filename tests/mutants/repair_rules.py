@@ -45,19 +45,19 @@ MUTANTS = (
     ),
     Mutant(
         "all records are copied, also those that are there",
-        "_Work._look",
+        "_FillWork._look",
         Replace("list(lacking(role, shown, planned))", "[role.entries]"),
         (CUT,),
     ),
     Mutant(
         "a place goes to a bookie that does not show the copies",
-        "fill._Work._judged",
+        "fill._FillWork._judged",
         Replace("if problem:\n    ...", "if problem == 0:\n    ..."),
         (f"{BETWEEN}::test_a_bookie_that_forgets_what_it_took_is_not_named",),
     ),
     Mutant(
         "what was found in place is counted before it is durable",
-        "_Work._look",
+        "_FillWork._look",
         Replace("root.sync", "root.size"),
         (f"{BETWEEN}::test_what_a_killed_repair_left_is_made_durable_before_it_counts",),
     ),
@@ -95,8 +95,8 @@ MUTANTS = (
         "a bookie that has come back is replaced all the same",
         "Repair._target",
         Replace(
-            "need.standing is Standing.GONE and here is not None and (not is_lost)",
-            "need.standing is Standing.GONE and here is None and is_lost",
+            "need.standing is MemberState.GONE and here is not None and (not is_lost)",
+            "need.standing is MemberState.GONE and here is None and is_lost",
         ),
         (f"{BETWEEN}::test_a_bookie_that_comes_back_before_its_turn_keeps_its_place",),
     ),

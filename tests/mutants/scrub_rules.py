@@ -19,7 +19,7 @@ MUTANTS = (
     ),
     Mutant(
         "damage beside which there is a good copy is left for ever",
-        "look._Work._judged",
+        "look._ScrubWork._judged",
         Replace("bool(lacks or self.entry_logs or (not is_closed))", "True"),
         (BESIDE,),
     ),
@@ -46,7 +46,7 @@ MUTANTS = (
     ),
     Mutant(
         "entries of its own are passed over where a record is damaged",
-        "_Work._keep",
+        "_ScrubWork._keep",
         Replace("own_part(between, place, self.ledger.quorum) is None", "True"),
         (f"{SCRUB}::test_one_entry_of_a_striped_ledger_is_marked_alone",),
     ),

@@ -71,8 +71,8 @@ MUTANTS = (
         "the disk of a metadata store in a folder is not looked at",
         "TimedStore._ask",
         Replace(
-            "Answer(question, 'ask-metadata-store', device=devices.device_of(place))",
-            "Answer(question, 'ask-metadata-store')",
+            "PendingAnswer(question, 'ask-metadata-store', device=devices.device_of(place))",
+            "PendingAnswer(question, 'ask-metadata-store')",
         ),
         ("tests/unit/cluster/test_timed_store.py::test_the_disk_of_the_store_is_looked_at",),
     ),
@@ -135,7 +135,7 @@ MUTANTS = (
     ),
     Mutant(
         "what a process was stopped is counted against storage",
-        "Answer.comes_within",
+        "PendingAnswer.comes_within",
         Replace("overslept(until)", "False"),
         (f"{PATIENCE}::test_the_time_begins_anew_after_the_process_was_stopped",),
     ),
@@ -161,8 +161,8 @@ MUTANTS = (
         "a caller with little time waits as long as a bookie gets on",
         "_Asked._ask",
         Replace(
-            "isinstance(waited.own, Answer) and (not self._timeouts.is_cut)",
-            "isinstance(waited.own, Answer)",
+            "isinstance(waited.own, PendingAnswer) and (not self._timeouts.is_cut)",
+            "isinstance(waited.own, PendingAnswer)",
         ),
         (f"{FAN_OUT}::test_whoever_has_less_time_than_a_bookie_waits_no_longer",),
     ),
@@ -286,14 +286,15 @@ MUTANTS = (
     Mutant(
         "a change that is not there is not sent again",
         "Records._put_bytes",
-        Replace("refusal is not None or settled is Outcome.UNKNOWN", "True"),
+        Replace("refusal is not None or settled is PutOutcome.UNKNOWN", "True"),
         (f"{SETTLED}[it was not done-create]", f"{SETTLED}[it was not done-update]"),
     ),
     Mutant(
         "what other clients changed on top is overwritten",
         "put_outcome.outcome",
         Replace(
-            "Outcome.LOST if version == (expected or 0) + 1 else Outcome.UNKNOWN", "Outcome.LOST"
+            "PutOutcome.LOST if version == (expected or 0) + 1 else PutOutcome.UNKNOWN",
+            "PutOutcome.LOST",
         ),
         (f"{SETTLED}[two changes were made-replace]", f"{SETTLED}[two changes were made-create]"),
     ),
@@ -301,7 +302,8 @@ MUTANTS = (
         "a change that another client was ahead of is unknown",
         "put_outcome.outcome",
         Replace(
-            "Outcome.LOST if version == (expected or 0) + 1 else Outcome.UNKNOWN", "Outcome.UNKNOWN"
+            "PutOutcome.LOST if version == (expected or 0) + 1 else PutOutcome.UNKNOWN",
+            "PutOutcome.UNKNOWN",
         ),
         (f"{SETTLED}[another client was first-replace]",),
     ),
@@ -309,7 +311,7 @@ MUTANTS = (
         "a refusal behind a lost answer is a lost race",
         "Records._put_bytes",
         Replace(
-            "refusal is not None and (doubt is None or settled is Outcome.LOST)",
+            "refusal is not None and (doubt is None or settled is PutOutcome.LOST)",
             "refusal is not None",
         ),
         (f"{SETTLED}[it was done late and followed-replace]",),

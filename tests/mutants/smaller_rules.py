@@ -176,7 +176,7 @@ MUTANTS = (
     ),
     Mutant(
         "a further member gets only what its place had when the records were written",
-        "_Work._is_on",
+        "_FillWork._is_on",
         Drop("if self.to.planned.quorum.stripe_count == 1:\n    ..."),
         (f"{WIDENED}::test_a_ledger_gets_a_further_member_that_has_everything[CRC32C]",),
     ),

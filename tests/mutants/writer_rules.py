@@ -63,7 +63,7 @@ MUTANTS = (
     ),
     Mutant(
         "a turn that was interrupted is gone on with",
-        "Writer._turn",
+        "WriterRunner._turn",
         Replace(
             "self.machine.has_ended = True\nself._end(known(self.metadata, error))",
             "print(known(self.metadata, error))",

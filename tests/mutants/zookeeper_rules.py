@@ -18,7 +18,7 @@ MUTANTS = (
     # --- what is sent, and how often -------------------------------------------------------------
     Mutant(
         "a change is sent to ZooKeeper again when its answer is lost",
-        "Session.commit",
+        "ZooKeeperSession.commit",
         Replace(
             "results = _result(transaction.commit_async(), limit)",
             "try:\n"
@@ -31,7 +31,7 @@ MUTANTS = (
     ),
     Mutant(
         "a change that waited too long may be carried out late",
-        "Session._translated",
+        "ZooKeeperSession._translated",
         Replace(
             "not isinstance(error, _RECONNECTING) or isinstance(error, ConnectionClosedError)",
             "isinstance(error, ConnectionClosedError)",
@@ -40,7 +40,7 @@ MUTANTS = (
     ),
     Mutant(
         "a connection to ZooKeeper that was closed is used on",
-        "Session._translated",
+        "ZooKeeperSession._translated",
         Replace(
             "not isinstance(error, _RECONNECTING) or isinstance(error, ConnectionClosedError)",
             "not isinstance(error, _RECONNECTING)",
@@ -73,19 +73,19 @@ MUTANTS = (
     ),
     Mutant(
         "a look at ZooKeeper is not sent again",
-        "Session._repeated",
+        "ZooKeeperSession._repeated",
         Replace("not limit.left()", "True"),
         (f"{LOOKS}::test_a_look_is_sent_again",),
     ),
     Mutant(
         "a look at ZooKeeper is sent again for ever",
-        "Session._repeated",
+        "ZooKeeperSession._repeated",
         Replace("not limit.left()", "limit.seconds > 1"),
         (f"{LOOKS}::test_a_look_ends_when_its_time_is_over",),
     ),
     Mutant(
         "a look at ZooKeeper is waited for in front of the check",
-        "Session._look",
+        "ZooKeeperSession._look",
         Replace(
             "checked, asked = (transaction.commit_async(), ask(client))",
             "asked, checked = (ask(client), transaction.commit_async())",
@@ -94,7 +94,7 @@ MUTANTS = (
     ),
     Mutant(
         "a look at ZooKeeper begins when the check has been answered",
-        "Session._look",
+        "ZooKeeperSession._look",
         Replace(
             "checked, asked = (transaction.commit_async(), ask(client))\n"
             "_raise_refusal(doing, _result(checked, limit), 1)",
@@ -106,7 +106,7 @@ MUTANTS = (
     ),
     Mutant(
         "a look at ZooKeeper is preceded by a sync",
-        "Session._look",
+        "ZooKeeperSession._look",
         Replace(
             "exists(marker)(transaction)\n"
             "checked, asked = (transaction.commit_async(), ask(client))\n"
@@ -120,25 +120,25 @@ MUTANTS = (
     ),
     Mutant(
         "what ZooKeeper forbids is an answer like any other",
-        "Session._translated",
+        "ZooKeeperSession._translated",
         Replace("(NoAuthError, InvalidACLError)", "InvalidACLError"),
         (f"{CONNECTION}::test_what_the_servers_forbid_is_said",),
     ),
     Mutant(
         "a child process uses the connection of its parent to ZooKeeper",
-        "Session._client",
+        "ZooKeeperSession._client",
         Replace("self._pid != os.getpid()", "False"),
         (f"{CONNECTION}::test_a_child_process_connects_anew",),
     ),
     Mutant(
         "a child process stops the connection of its parent to ZooKeeper",
-        "Session._forget_parent",
+        "ZooKeeperSession._forget_parent",
         Replace("self._finalizer.detach", "self._connected.stop"),
         (f"{CONNECTION}::test_a_child_process_connects_anew",),
     ),
     Mutant(
         "records in ZooKeeper belong to everybody",
-        "Session._connect",
+        "ZooKeeperSession._connect",
         DropArgument("default_acl"),
         (f"{CONNECTION}::test_it_signs_in_and_its_records_belong_to_its_user",),
     ),

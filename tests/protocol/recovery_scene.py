@@ -32,7 +32,7 @@ from bkspark.protocol.recovery.steps import (
     Consent,
     DeclaredLost,
     Displaced,
-    End,
+    EndRecovery,
     Event,
     Fail,
     Failure,
@@ -44,7 +44,7 @@ from bkspark.protocol.recovery.steps import (
     LookUp,
     Note,
     ReadLedger,
-    Shown,
+    RecordShown,
     Silence,
     Spares,
     TakenOver,
@@ -180,7 +180,7 @@ class RecoveryScene:
 
     def _result(
         self, name: str, words: list[str]
-    ) -> MemberTail | Shown | WrittenBack | Unreadable | Displaced | Failure:
+    ) -> MemberTail | RecordShown | WrittenBack | Unreadable | Displaced | Failure:
         match words:
             case ["shows", *shown, "hidden", entry_id]:
                 tail = self._tail(name, shown)
@@ -191,9 +191,9 @@ class RecoveryScene:
             case ["shows", *shown]:
                 return self._tail(name, shown)
             case ["has", "nothing"]:
-                return Shown(None)
+                return RecordShown(None)
             case ["has", text]:
-                return Shown(self._record(text)[0])
+                return RecordShown(self._record(text)[0])
             case ["fails"]:
                 return Failure(f"bookie {name} fails")
             case ["is", "silent"]:
@@ -277,7 +277,7 @@ class RecoveryScene:
                 return f"leave the reason: {stuck.reason}; waiting for {names}"
             case Fail(error):
                 return f"fail with {type(error).__name__}"
-            case End(last, kept, lost_from):
+            case EndRecovery(last, kept, lost_from):
                 lost = "" if lost_from is None else f", lost from {lost_from} on"
                 unjoined = " ".join(sorted(step.unjoined))
                 hint = f", nobody may ask {unjoined}" if unjoined else ""

@@ -42,7 +42,7 @@ from bkspark.protocol.writer.steps import (
     Confirm,
     Copied,
     Copy,
-    End,
+    EndWriter,
     Enlist,
     Enlisted,
     Event,
@@ -219,7 +219,7 @@ class Scene:
             case WarnOfGaps():
                 end = "on" if step.last_entry_id is None else f"to {step.last_entry_id}"
                 return f"warn from {step.first_entry_id} {end}: none on {step.bookie_id}"
-            case End():
+            case EndWriter():
                 return f"end{_of(step.error)}"
 
     def _names(self, indexes: tuple[int, ...]) -> str:

@@ -17,7 +17,7 @@ from bkspark.protocol.writer.steps import (
     CheckMetadata,
     Copied,
     Copy,
-    End,
+    EndWriter,
     Enlist,
     Enlisted,
     Event,
@@ -86,7 +86,7 @@ class Commits:
                 return [Swapped(self.ledger)]
             case Acknowledge():
                 self.require_safe(step)
-            case End(error):
+            case EndWriter(error):
                 self.error = error
         return []
 

@@ -25,7 +25,7 @@ from bkspark.protocol.recovery.steps import (
     DeclaredLost,
     Displaced,
     DisplacedError,
-    End,
+    EndRecovery,
     Event,
     Fail,
     Failure,
@@ -36,7 +36,7 @@ from bkspark.protocol.recovery.steps import (
     ListLost,
     LookUp,
     ReadLedger,
-    Shown,
+    RecordShown,
     Silence,
     Spares,
     Stuck,
@@ -90,7 +90,7 @@ class World:
         self.spares = [member(f"s{number}") for number in range(9)]
 
     def recover(self) -> Instruction:
-        """The last instruction: ``End`` or ``Fail``."""
+        """The last instruction: ``EndRecovery`` or ``Fail``."""
         machine = LedgerRecovery()
         events: list[Event] = [LedgerSeen(self.ledger)]
         while True:
@@ -147,11 +147,11 @@ class World:
             shown = [entry_id for entry_id in shown if entry_id < end]
         return tail_of(index, [(self._record(entry_id), True) for entry_id in shown], doubt)
 
-    def _shown(self, index: int, entry_id: int) -> Shown | Failure:
+    def _shown(self, index: int, entry_id: int) -> RecordShown | Failure:
         if self.how[index] != SURE:
             return Failure("it fails")
         has = [one for one in range(entry_id + 1) if index in self.has[one]]
-        return Shown(self._record(has[-1]) if has else None)
+        return RecordShown(self._record(has[-1]) if has else None)
 
     def _write(self, step: WriteBack, index: int, one: Member) -> WrittenBack | Failure:
         takes = one in self.spares or self.takes[index]
@@ -200,7 +200,7 @@ def worlds(draw: st.DrawFn, hows: list[object] = HOWS) -> World:
 @given(worlds())
 def test_it_never_closes_below_what_was_acknowledged(world: World) -> None:
     last = world.recover()
-    if isinstance(last, End):
+    if isinstance(last, EndRecovery):
         assert world.ledger.last_entry_id == last.last_entry_id
         assert last.last_entry_id >= world.acked - 1
         assert (last.lost_from, world.asked) == (None, [])
@@ -218,7 +218,7 @@ def test_it_decides_while_no_write_set_has_qa_silent_members(world: World) -> No
         if quorum.is_ack_quorum(write_set, silent):
             world.how = [SURE] * quorum.ensemble_size
     last = world.recover()
-    assert isinstance(last, End), last
+    assert isinstance(last, EndRecovery), last
     assert last.last_entry_id >= world.acked - 1
 
 
@@ -226,7 +226,7 @@ def test_it_decides_while_no_write_set_has_qa_silent_members(world: World) -> No
 def test_what_an_operator_gives_up_is_told_and_only_that_may_be_lost(world: World) -> None:
     world.consents = True
     last = world.recover()
-    if isinstance(last, End):
+    if isinstance(last, EndRecovery):
         is_short = last.last_entry_id < world.acked - 1
         assert not is_short or last.lost_from is not None
         assert (last.lost_from is None) == (not world.asked)

@@ -13,7 +13,7 @@ from bkspark.protocol.writer.steps import (
     Acknowledge,
     Checked,
     CheckMetadata,
-    End,
+    EndWriter,
     Enlisted,
     Failed,
     Stored,
@@ -72,7 +72,7 @@ def test_what_lacks_copies_does_not_grow_without_an_end(monkeypatch: pytest.Monk
     assert not writer.may_submit
     assert writer.changes.is_looking
     (_, end) = writer.receive(Enlisted(None))
-    assert isinstance(end, End)
+    assert isinstance(end, EndWriter)
     assert isinstance(end.error, NotEnoughBookiesError)
 
 

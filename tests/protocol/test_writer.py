@@ -20,7 +20,7 @@ from bkspark.protocol.writer.steps import (
     Append,
     Checked,
     CheckMetadata,
-    End,
+    EndWriter,
     Enlist,
     Enlisted,
     Event,
@@ -265,7 +265,7 @@ class WriterMachine(RuleBasedStateMachine):
                     assert entry_id < step.first_entry_id or index not in held
                 for _, held_then in self.checks:
                     held_then.clear()  # H10: it acknowledges nothing any more
-            case End(error):
+            case EndWriter(error):
                 self.has_ended = True
                 is_whole = error is not None or not self.is_full
                 assert is_whole or self.replicated_to == self.acked == self.next_id - 1

@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from bkspark.admin.auditing.audit_command import dropped_ledgers
 from bkspark.admin.collecting.collect_command import collect
-from bkspark.admin.draining.decommission_command import Wanted as Decommission
+from bkspark.admin.draining.decommission_command import DecommissionRequest as Decommission
 from bkspark.admin.draining.decommission_command import decommission
 from bkspark.admin.repairing.repair import Repair
-from bkspark.admin.repairing.repair_command import Wanted, repair
-from bkspark.admin.repairing.repair_plan import RepairPlan, Step
+from bkspark.admin.repairing.repair_command import RepairRequest, repair
+from bkspark.admin.repairing.repair_plan import RepairPlan, RepairStep
 from bkspark.admin.scrubbing.scrub_command import scrub
-from bkspark.admin.scrubbing.scrub_plan import Wanted as Scrubbed
+from bkspark.admin.scrubbing.scrub_plan import ScrubRequest as Scrubbed
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
@@ -35,7 +35,7 @@ from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.target import BatchTarget
 from bkspark.protocol.log.batch import AttemptReport
-from bkspark.protocol.upkeep.repairing import Need, Place, Standing, Way
+from bkspark.protocol.upkeep.repairing import MemberState, Need, Place, Way
 from tests.simulation.environment import run_all
 from tests.simulation.scheduler import Task, Violation
 from tests.simulation.writers import DELAYS, Writers, digester
@@ -177,7 +177,7 @@ class Clients(Writers):
         """
 
         def work() -> None:
-            wanted = Wanted(ledgers=[ledger_id], lost_after=0.0)
+            wanted = RepairRequest(ledgers=[ledger_id], lost_after=0.0)
             with Cluster(self._uri) as cluster, Survey(self._uri) as survey:
                 report = repair(cluster, survey, wanted, run=partial(run_all, self._scheduler))
                 is_dropped = ledger_id in dropped_ledgers(cluster)
@@ -198,8 +198,8 @@ class Clients(Writers):
                 fragment = ledger.fragments[index % len(ledger.fragments)]
                 at = index % len(fragment.ensemble)
                 place = Place(ledger_id, fragment.first_entry_id, at, fragment.ensemble[at])
-                need = Need(place, Standing.ANSWERS, 0, "by chance")
-                step = Step(need, Way.REPLACE, is_move=True, to=names[to % len(names)])
+                need = Need(place, MemberState.ANSWERS, 0, "by chance")
+                step = RepairStep(need, Way.REPLACE, is_move=True, to=names[to % len(names)])
                 repair = Repair(cluster, Password(), partial(run_all, self._scheduler), None)
                 repair.carry_out(RepairPlan((step,)), lambda _done, _total: None)
             self._scheduler.note(f"has moved {repair.counts}, left are {repair.left}")

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from bkspark.admin.auditing.audit_command import audit
-from bkspark.admin.recovering.recover_command import Wanted as Recover
+from bkspark.admin.recovering.recover_command import RecoverRequest as Recover
 from bkspark.admin.recovering.recover_command import recover_many
 from bkspark.admin.recovering.task import Recovered, RecoverLedger
-from bkspark.admin.repairing.repair_command import Wanted, repair
+from bkspark.admin.repairing.repair_command import RepairRequest, repair
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
 from bkspark.protocol.ledger.quorum import Quorum
@@ -26,7 +26,7 @@ def make_whole(clients: LogClients, scheduler: Scheduler) -> None:
     def work() -> None:
         with Cluster(clients.uri) as cluster, Survey(clients.uri) as survey:
             recover_many(survey, Recover(open_grace=0), run=runs, recover=_one_by_one)
-            repair(cluster, survey, Wanted(), run=runs)
+            repair(cluster, survey, RepairRequest(), run=runs)
             left = audit(survey, run=runs).left
         if left:
             raise Violation(f"all bookies are back, and a repair leaves {left}")

@@ -13,7 +13,7 @@ from bkspark.errors import BookieUnavailableError, MetadataVersionError, Outcome
 from bkspark.ledger.deleting import make_tombstone
 from bkspark.ledger.handles.how_far import Readable, _Look
 from bkspark.ledger.recovery.recover import recover
-from bkspark.ledger.recovery.write_back import WriteBack
+from bkspark.ledger.recovery.write_back import WriteCopies
 from bkspark.log import log_handle, opening, tail_closing, truncation, undecided
 from bkspark.log.continuing import continue_in
 from bkspark.log.log_writer import LogWriter
@@ -211,7 +211,7 @@ def no_positions(_cluster: Cluster, _log: LogRecord) -> list[int]:
 def whole_copies(real: Callable[..., Any]) -> Callable[..., Any]:
     """A bookie where one entry log of a record is damaged takes no copy of the record."""
 
-    def copy(self: WriteBack, *given: Any) -> Any:
+    def copy(self: WriteCopies, *given: Any) -> Any:
         for _, reason in real(self, *given):
             raise BookieUnavailableError(reason)
         return []
@@ -269,7 +269,7 @@ LOG_MUTANTS: dict[str, tuple[Change, ...]] = {
         (log_view, "view_of", view_of_two_versions(log_view.view_of)),
     ),
     "copies are judged bookie by bookie": (
-        (WriteBack, "_copy_entry_logs", whole_copies(WriteBack._copy_entry_logs)),
+        (WriteCopies, "_copy_entry_logs", whole_copies(WriteCopies._copy_entry_logs)),
     ),
     "readers read on behind what is confirmed": ((_Look, "readable", all_that_is_there),),
     "readers believe any bookie that nothing more is confirmed": (

@@ -18,7 +18,7 @@ from bkspark.ledger.handles.appender import Appender
 from bkspark.ledger.handles.membership import Membership, News
 from bkspark.ledger.journals.member_loss import Taken
 from bkspark.ledger.recovery.fencing import FenceAndRead
-from bkspark.ledger.recovery.write_back import WriteBack
+from bkspark.ledger.recovery.write_back import WriteCopies
 from bkspark.protocol.ledger import confirmed
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, Fragment, LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
@@ -146,7 +146,7 @@ def swap_in_memory(self: Membership, step: Swap) -> News:
 
 
 def write_with_own_lac(real: Callable[..., None]) -> Callable[..., None]:
-    def write(self: WriteBack, digester: Any, *_: object) -> None:
+    def write(self: WriteCopies, digester: Any, *_: object) -> None:
         with open_bookie(self.address).open_root() as root:
             file = root.open_journal(layout.journal(self.ledger_id, self.term, self.token))
             for group in self.groups:
@@ -238,7 +238,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "torn record is absent": ((recovery, "_is_absent", torn_is_absent),),
     "cookie not checked": NO_COOKIES,
     "close without write-back": ((Replication, "begun", already_replicated),),
-    "write-back under its own LAC": ((WriteBack, "_write_records", write_with_own_lac(nothing)),),
+    "write-back under its own LAC": ((WriteCopies, "_write_records", write_with_own_lac(nothing)),),
     "update without compare": ((Records, "_put", put_without_version),),
     "a reader believes whoever answers": ((how_far, "confirmed", highest_said),),
     "a reader believes the highest LAC of enough": ((how_far, "confirmed", covered),),

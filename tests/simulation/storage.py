@@ -34,7 +34,7 @@ T = TypeVar("T")
 _PAUSE_STEPS = (5, 20, 80, 300)
 _DOWN_STEPS = (10, 40, 150)
 UNEVENTFUL = ("bookies", "cluster", "lost", "recoveries", "reports", "damaged")
-_SEARCHES = ("main", "LookUp")
+_SEARCHES = ("main", "FindRecord")
 """Tasks that list journals in search of a record, or to read them."""
 
 _WRITES = frozenset({"put_new", "append", "put", "open_journal", "finish", "sync"})

@@ -10,7 +10,7 @@ import pytest
 from bkspark.admin.draining.decommission_command import decommission
 from bkspark.admin.maintenance import Report
 from bkspark.admin.repairing import repair
-from bkspark.admin.repairing.fill import Filled, _Work
+from bkspark.admin.repairing.fill import Filled, _FillWork
 from bkspark.admin.repairing.repair import Repair
 from bkspark.cluster.records import Records
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState
@@ -58,7 +58,7 @@ def test_they_do_something(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(moved) > 0
 
 
-def unlooked(self: _Work, _role: object) -> Filled:
+def unlooked(self: _FillWork, _role: object) -> Filled:
     return Filled(self.records, self.pace.byte_count)
 
 
@@ -76,11 +76,11 @@ def leaving_any(ledger: LedgerMetadata, *args: Any) -> Iterator[Need]:
 
 real_places: Callable[..., Iterator[Need]] = draining.places_to_leave
 UNLOOKED: tuple[Change, ...] = (
-    (_Work, "_judged", unlooked),
+    (_FillWork, "_judged", unlooked),
     (repair, "problem_of", lambda *_: ""),
 )
 BROKEN: dict[str, tuple[Change, ...]] = {
-    "places are given without copies": (*UNLOOKED, (_Work, "_copy_records", mutants.nothing)),
+    "places are given without copies": (*UNLOOKED, (_FillWork, "_copy_records", mutants.nothing)),
     "a record is changed without compare": ((Records, "_put", mutants.put_without_version),),
     "nobody looks at copies behind making them": UNLOOKED,
     "places of open ledgers move": (

@@ -16,7 +16,7 @@ from bkspark.format.digest import Digester
 from bkspark.ledger import copying
 from bkspark.ledger.entry_log_reader import EntryLogFile
 from bkspark.ledger.journals.journal_folder import find_journals
-from bkspark.ledger.recovery.write_back import WriteBack
+from bkspark.ledger.recovery.write_back import WriteCopies
 from bkspark.metadata import memory as metadata_memory
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
@@ -132,7 +132,7 @@ def require_good_alone(
         beat()
 
 
-def there_as_it_is(self: WriteBack, records: Any, beat: Any) -> bool:
+def there_as_it_is(self: WriteCopies, records: Any, beat: Any) -> bool:
     with open_bookie(self.address).open_root() as root:
         found = find_journals(root, self.address.bookie_id, self.ledger_id, ())
         earlier = filter(self._is_of_earlier_recovery, found.names)
@@ -142,7 +142,7 @@ def there_as_it_is(self: WriteBack, records: Any, beat: Any) -> bool:
 @pytest.mark.thorough
 def test_copies_of_an_earlier_recovery_that_are_taken_as_they_are_found_are_noticed() -> None:
     """It may have died before they were durable."""
-    with patch.object(WriteBack, "_are_there", there_as_it_is):
+    with patch.object(WriteCopies, "_are_there", there_as_it_is):
         seeds = range(1_100, 1_100 + SCHEDULES_MAX)
         found = (run_schedule(seed, loses_power=True).violation for seed in seeds)
         violation = next(filter(None, found), "")

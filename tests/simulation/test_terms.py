@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bkspark.ledger import truncating
-from bkspark.ledger.recovery.taking_over import TakenOver, take_over
+from bkspark.ledger.recovery.taking_over import LedgerTakeover, take_over
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord
@@ -205,7 +205,7 @@ def test_that_the_last_record_is_let_go_of_is_noticed() -> None:
 def test_they_go_on_where_others_were(monkeypatch: pytest.MonkeyPatch) -> None:
     terms = list[int]()
 
-    def noting(*args: Any, **options: Any) -> TakenOver:
+    def noting(*args: Any, **options: Any) -> LedgerTakeover:
         taken = take_over(*args, **options)
         terms.append(taken.seen.value.term)
         return taken

@@ -27,7 +27,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.ledger.recovery.fencing import FenceAndRead
 from bkspark.ledger.recovery.recover import recover
-from bkspark.ledger.recovery.write_back import WriteBack
+from bkspark.ledger.recovery.write_back import WriteCopies
 from bkspark.spark.actions import SparkRunner
 
 ROWS = 3000
@@ -151,8 +151,8 @@ def await_another(mark: Path) -> None:
 
 RECOVERIES: dict[str, tuple[type, Callable[[Path], None]]] = {
     "fence-failing": (FenceAndRead, lambda _mark: fail()),
-    "copy-speculative": (WriteBack, await_another),
-    "copy-killed": (WriteBack, lambda _mark: kill_executor()),
+    "copy-speculative": (WriteCopies, await_another),
+    "copy-killed": (WriteCopies, lambda _mark: kill_executor()),
 }
 
 

@@ -263,7 +263,7 @@ def test_what_travels_can_be_pickled_and_comes_out_equal(place, opened):
 
     with Cluster(place.uri) as cluster:
         recover(cluster, handle.ledger_id, Password(literal=SECRET), run=run)
-    assert set(travelled) == {"FenceAndRead", "MemberTail", "WriteBack", "WrittenBack"}
+    assert set(travelled) == {"FenceAndRead", "MemberTail", "WriteCopies", "WrittenBack"}
 
 
 # --- the job -------------------------------------------------------------------------------

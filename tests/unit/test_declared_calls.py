@@ -7,7 +7,7 @@ import pytest
 
 import bkspark
 from bkspark import verbs
-from bkspark.admin.scrubbing.scrub_plan import Wanted
+from bkspark.admin.scrubbing.scrub_plan import ScrubRequest
 from bkspark.cluster.cluster import init_cluster
 from bkspark.errors import InvalidRequestError
 from bkspark.verbs.declaring import VERBS
@@ -77,7 +77,7 @@ def test_a_blank_names_no_cluster(uri: str) -> None:
 
 def test_a_sample_of_any_size_is_refused_in_one_line() -> None:
     with pytest.raises(InvalidRequestError, match="a sample cannot be 1000"):
-        Wanted(sample=10**400)
+        ScrubRequest(sample=10**400)
 
 
 @pytest.mark.parametrize("given", ["no", 1, None])

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from bkspark.admin.auditing.audit_plan import AuditPlan, Step
+from bkspark.admin.auditing.audit_plan import AuditPlan, AuditStep
 from bkspark.admin.auditing.copies import Absent, Answer, Gap, gaps, with_files
 from bkspark.admin.auditing.files import LookForFiles, NameFiles
-from bkspark.admin.auditing.findings import Findings, OrphanKind, Short, Waiting
+from bkspark.admin.auditing.findings import AuditFindings, OrphanKind, Short, WaitingLedger
 from bkspark.admin.auditing.holding import Holding, known_fragments
-from bkspark.admin.auditing.look import Look, Looked, slim
+from bkspark.admin.auditing.look import BookieAnswers, Look, slim
 from bkspark.admin.auditing.open_end import OpenEnds, ends_of, lacking_at_ends
 from bkspark.admin.auditing.placing import misplaced
 from bkspark.admin.maintenance import Progress
@@ -43,7 +43,7 @@ class _Seen:
 
     ledgers: Mapping[int, LedgerMetadata]
     audited: Mapping[int, LedgerMetadata]
-    looked: Mapping[Member, Looked]
+    looked: Mapping[Member, BookieAnswers]
     holdings: dict[tuple[Member, int], Holding] = field(default_factory=dict)
 
 
@@ -60,7 +60,7 @@ class Audit:
     def __init__(
         self, cluster: Cluster, plan: AuditPlan, run: Runner, dropped: Collection[int]
     ) -> None:
-        self.findings = Findings()
+        self.findings = AuditFindings()
         self.seen: set[int] = set()
         self._cluster = cluster
         self._plan = plan
@@ -90,17 +90,17 @@ class Audit:
         """Ids of bookies declared lost in their registered incarnation."""
         return frozenset(m.bookie_id for m in self._lost if m in self._addresses)
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: AuditStep) -> None:
         again = self._look(step)
         for _ in range(LOOKS_MAX - 1):
             if not again:
                 return
-            again = self._look(Step(tuple(again)))
+            again = self._look(AuditStep(tuple(again)))
         self.findings.changing += again
 
     # --- one step ---------------------------------------------------------------------------
 
-    def _look(self, step: Step) -> list[int]:
+    def _look(self, step: AuditStep) -> list[int]:
         """Examine a step's ledgers once; return the ids to examine again."""
         ledgers = self._records(step.ledger_ids)
         audited = {
@@ -135,7 +135,9 @@ class Audit:
         self.seen |= {i for i in found if layout.ledger_key(i) in self._cluster.unreadable}
         return {ledger_id: seen.value for ledger_id, seen in found.items() if seen is not None}
 
-    def _ask(self, step: Step, audited: Mapping[int, LedgerMetadata]) -> dict[Member, Looked]:
+    def _ask(
+        self, step: AuditStep, audited: Mapping[int, LedgerMetadata]
+    ) -> dict[Member, BookieAnswers]:
         """Ask every bookie about its ledgers; a silent bookie is not asked again by the audit."""
         of_member: dict[Member, list[LedgerMetadata]] = {}
         for ledger in audited.values():
@@ -151,9 +153,9 @@ class Audit:
             for member, address in self._addresses.items()
             if member.bookie_id not in self.findings.silent and (step.shards or member in of_member)
         ]
-        looked: dict[Member, Looked] = {}
+        looked: dict[Member, BookieAnswers] = {}
         for look, answer in zip(looks, self._run(looks), strict=True):
-            if isinstance(answer, Looked):
+            if isinstance(answer, BookieAnswers):
                 looked[look.address.member] = answer
             else:
                 self.findings.silent[look.address.bookie_id] = answer.reason
@@ -240,7 +242,7 @@ class Audit:
         )
         return False if is_shown else None
 
-    def _waiting(self, ledger: LedgerMetadata, seen: _Seen) -> Waiting | None:
+    def _waiting(self, ledger: LedgerMetadata, seen: _Seen) -> WaitingLedger | None:
         """Return why an unclosed ledger is stuck; None if closed, or OPEN with all bookies."""
         if ledger.state is LedgerState.CLOSED:
             return None
@@ -248,7 +250,7 @@ class Audit:
         for unfinished in unfinished_recoveries(self._cluster, [seen.ledgers[ledger.ledger_id]]):
             stuck = unfinished.stuck
             if stuck is not None:
-                return Waiting(
+                return WaitingLedger(
                     ledger.ledger_id,
                     ledger.state.value,
                     stuck.reason,
@@ -262,7 +264,9 @@ class Audit:
             or "its recovery is running, or was killed before it stored a reason"
         )
         hint = f"`bkspark ledger recover {ledger.ledger_id}`"
-        return Waiting(ledger.ledger_id, ledger.state.value, reason, tuple(sorted(away)), hint)
+        return WaitingLedger(
+            ledger.ledger_id, ledger.state.value, reason, tuple(sorted(away)), hint
+        )
 
     def _away(self, ledger: LedgerMetadata, seen: _Seen) -> Iterator[tuple[str, str]]:
         """Yield unusable members of the last fragment and the reasons (RB-25)."""
@@ -290,7 +294,7 @@ class Audit:
     # --- noting -------------------------------------------------------------------------------
 
     def _note(
-        self, ledger: LedgerMetadata, found: list[Gap], waiting: Waiting | None, seen: _Seen
+        self, ledger: LedgerMetadata, found: list[Gap], waiting: WaitingLedger | None, seen: _Seen
     ) -> None:
         self.findings.checked += 1
         self.findings.gaps += found

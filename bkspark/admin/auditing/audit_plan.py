@@ -11,7 +11,7 @@ LEDGERS_AT_ONCE = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class AuditStep:
     """Ledgers examined together, on all bookies in parallel.
 
     Attributes:
@@ -31,7 +31,7 @@ class AuditPlan:
     """
 
     bookie_ids: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[AuditStep, ...]
     is_of_all: bool
 
     @property
@@ -53,20 +53,20 @@ def plan_of_all(ledger_ids: Sequence[int], bookie_ids: Sequence[str]) -> AuditPl
     shards: list[list[int]] = [[] for _ in range(SHARDS)]
     for ledger_id in ledger_ids:
         shards[ledger_id % SHARDS].append(ledger_id)
-    steps: list[Step] = []
+    steps: list[AuditStep] = []
     ids: list[int] = []
     begin = 0
     for shard in range(SHARDS):
         if ids and len(ids) + len(shards[shard]) > LEDGERS_AT_ONCE:
-            steps.append(Step(tuple(ids), tuple(range(begin, shard))))
+            steps.append(AuditStep(tuple(ids), tuple(range(begin, shard))))
             ids, begin = [], shard
         ids += shards[shard]
-    steps.append(Step(tuple(ids), tuple(range(begin, SHARDS))))
+    steps.append(AuditStep(tuple(ids), tuple(range(begin, SHARDS))))
     return AuditPlan(tuple(bookie_ids), tuple(steps), is_of_all=True)
 
 
 def plan_of_some(ledger_ids: Sequence[int], bookie_ids: Sequence[str]) -> AuditPlan:
     """Plan the given ledgers only."""
     begins = range(0, len(ledger_ids), LEDGERS_AT_ONCE)
-    steps = tuple(Step(tuple(ledger_ids[b : b + LEDGERS_AT_ONCE])) for b in begins)
+    steps = tuple(AuditStep(tuple(ledger_ids[b : b + LEDGERS_AT_ONCE])) for b in begins)
     return AuditPlan(tuple(bookie_ids), steps, is_of_all=False)

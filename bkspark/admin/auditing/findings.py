@@ -49,7 +49,7 @@ class OrphanKind:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingLedger:
     """An unclosed ledger without progress, and the reason."""
 
     ledger_id: int
@@ -98,7 +98,7 @@ class Orphans:
 
 
 @dataclass(slots=True)
-class Findings:
+class AuditFindings:
     """Findings so far; their size grows with the faults, not with the ledgers examined.
 
     Attributes:
@@ -113,7 +113,7 @@ class Findings:
 
     checked: int = 0
     gaps: list[Gap] = field(default_factory=list)
-    waiting: list[Waiting] = field(default_factory=list)
+    waiting: list[WaitingLedger] = field(default_factory=list)
     problems: list[tuple[int, str, str]] = field(default_factory=list)
     misplaced: dict[int, str] = field(default_factory=dict)
     short: list[Short] = field(default_factory=list)
@@ -245,7 +245,7 @@ def short_row(short: Short) -> Facts:
     }
 
 
-def _waiting_row(waiting: Waiting) -> Facts:
+def _waiting_row(waiting: WaitingLedger) -> Facts:
     return {
         "ledger_id": waiting.ledger_id,
         "state": waiting.state,

@@ -15,12 +15,12 @@ from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format import layout
 from bkspark.format.damage_record import Mark
 from bkspark.format.digest import for_showing
-from bkspark.ledger.recovery.writer import Writer
+from bkspark.ledger.recovery.writer import LastWriter
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class BookieAnswers:
     """One bookie's answers about the requested ledgers.
 
     Attributes:
@@ -56,7 +56,7 @@ class Look:
     ledgers: tuple[LedgerMetadata, ...]
     marks: Mapping[int, Mark] = field(default_factory=dict)
 
-    def run(self, beat: Heartbeat = no_heartbeat) -> Looked | NotLooked:
+    def run(self, beat: Heartbeat = no_heartbeat) -> BookieAnswers | NotLooked:
         """Runs on: driver thread | executor."""
         try:
             with open_bookie(self.address).open_root() as root:
@@ -65,7 +65,7 @@ class Look:
         except BookieUnavailableError as error:
             return NotLooked(str(error))
 
-    def _looked(self, root: BookieRoot, others: tuple[int, ...], beat: Heartbeat) -> Looked:
+    def _looked(self, root: BookieRoot, others: tuple[int, ...], beat: Heartbeat) -> BookieAnswers:
         holdings: dict[int, Holding] = {}
         inline: set[int] = set()
         for ledger in self.ledgers:
@@ -77,7 +77,7 @@ class Look:
             if holding.is_inline:
                 inline.add(ledger.ledger_id)
             beat()
-        return Looked(holdings, frozenset(inline), others)
+        return BookieAnswers(holdings, frozenset(inline), others)
 
     def _others(self, root: BookieRoot, beat: Heartbeat) -> Iterator[int]:
         if not self.shards:
@@ -111,7 +111,7 @@ def holding_of(
     is_unmarked = False
     try:
         if ledger.state is not LedgerState.CLOSED and member in ledger.last_fragment.ensemble:
-            is_unmarked = bool(Writer.of(ledger).taken.missing_in(root))
+            is_unmarked = bool(LastWriter.of(ledger).taken.missing_in(root))
         if not roles:
             return Holding(ledger_id, is_unmarked=is_unmarked)
         shown = journals_shown.show(

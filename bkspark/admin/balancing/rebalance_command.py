@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from bkspark.admin.auditing.holding import known_fragments
 from bkspark.admin.balancing.rebalance_plan import BY_BYTES, BY_DISK, BalancePlan, moved_rows
 from bkspark.admin.balancing.weighing import Weights, weigh
-from bkspark.admin.draining.drain_plan import Records, read_records
+from bkspark.admin.draining.drain_plan import LedgerRecords, read_records
 from bkspark.admin.maintenance import Left, Progress, Report, Tell, planned, telling
 from bkspark.admin.noted_damage import Marks, NotedDamage
 from bkspark.admin.repairing.repair import Repair
@@ -33,7 +33,7 @@ VERB = "rebalance"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RebalanceRequest:
     """Arguments of a rebalance.
 
     Attributes:
@@ -48,7 +48,7 @@ class Wanted:
 
 def rebalance(
     cluster: Cluster,
-    wanted: Wanted,
+    wanted: RebalanceRequest,
     *,
     dry_run: bool = False,
     run: Runner | None = None,
@@ -91,8 +91,8 @@ def rebalance(
 
 def plan_of(
     cluster: Cluster,
-    records: Records,
-    wanted: Wanted,
+    records: LedgerRecords,
+    wanted: RebalanceRequest,
     run: Runner,
     unreadable: Collection[str] = (),
 ) -> BalancePlan:
@@ -127,7 +127,7 @@ def plan_of(
     )
 
 
-def _is_settled(ledger: LedgerMetadata, records: Records) -> bool:
+def _is_settled(ledger: LedgerMetadata, records: LedgerRecords) -> bool:
     return ledger.state is LedgerState.CLOSED and ledger.ledger_id not in records.dropped
 
 
@@ -189,6 +189,6 @@ def _weight_of(move: Move, weights: Weights) -> float:
     return weights[move.place.ledger_id, move.place.fragment_first_entry_id]
 
 
-def _unreadable(records: Records) -> Iterator[Left]:
+def _unreadable(records: LedgerRecords) -> Iterator[Left]:
     for key, reason in sorted(records.unreadable.items()):
         yield Left(f"metadata record {key}", reason)

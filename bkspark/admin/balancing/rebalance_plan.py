@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bkspark.admin.maintenance import Facts
-from bkspark.admin.repairing.repair_plan import RepairPlan, Step
+from bkspark.admin.repairing.repair_plan import RepairPlan, RepairStep
 from bkspark.protocol.ledger.metadata import Member
 from bkspark.protocol.upkeep.balancing import Load, Move, farthest
-from bkspark.protocol.upkeep.repairing import Need, Standing, Way
+from bkspark.protocol.upkeep.repairing import MemberState, Need, Way
 
 BY_DISK = "bytes of ledgers per byte of disk"
 BY_BYTES = "bytes of ledgers"
@@ -83,7 +83,7 @@ def moved_rows(moves: Sequence[Move]) -> list[Facts]:
     ]
 
 
-def _step(move: Move) -> Step:
+def _step(move: Move) -> RepairStep:
     reason = f"bookie {move.place.member.bookie_id} has more than the others"
-    need = Need(move.place, Standing.ANSWERS, 0, reason)
-    return Step(need, Way.REPLACE, is_move=True, to=move.to.bookie_id)
+    need = Need(move.place, MemberState.ANSWERS, 0, reason)
+    return RepairStep(need, Way.REPLACE, is_move=True, to=move.to.bookie_id)

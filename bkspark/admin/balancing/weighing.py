@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from statistics import median_low
 
 from bkspark.admin.auditing.holding import known_fragments
-from bkspark.admin.collecting.freeing import Weigh
+from bkspark.admin.collecting.freeing import MeasureFiles
 from bkspark.bookie.contract import BookieAddress
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
@@ -30,7 +30,7 @@ def weigh(
     for begin in range(0, len(ledgers), LEDGERS_AT_ONCE):
         some = ledgers[begin : begin + LEDGERS_AT_ONCE]
         asked = {address: tuple(_naming(some, address.member)) for address in addresses}
-        weighs = [Weigh(address, ids) for address, ids in asked.items() if ids]
+        weighs = [MeasureFiles(address, ids) for address, ids in asked.items() if ids]
         said: dict[tuple[int, Member], int] = {}
         for instruction, answer in zip(weighs, run(weighs), strict=True):
             for ledger_id, usage in answer.items() if isinstance(answer, Mapping) else ():

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from bkspark import environment
-from bkspark.admin.collecting.collection import Collector, Outcome
+from bkspark.admin.collecting.collection import CollectionOutcome, Collector
 from bkspark.admin.collecting.collection_plan import CollectPlan
 from bkspark.admin.collecting.garbage import plan_collection
 from bkspark.admin.maintenance import Left, Progress, Report, Tell, noted, telling
@@ -85,7 +85,10 @@ def _rows(plan: CollectPlan) -> dict[str, list[Mapping[str, Any]]]:
 
 
 def _report(
-    plan: CollectPlan, outcome: Outcome, lost: Collection[str], unreadable: Collection[Left]
+    plan: CollectPlan,
+    outcome: CollectionOutcome,
+    lost: Collection[str],
+    unreadable: Collection[Left],
 ) -> Report:
     left = [*_left(plan, outcome, lost), *unreadable]
     removed = outcome.removed
@@ -110,7 +113,7 @@ def _report(
     )
 
 
-def _left(plan: CollectPlan, outcome: Outcome, lost: Collection[str]) -> Iterator[Left]:
+def _left(plan: CollectPlan, outcome: CollectionOutcome, lost: Collection[str]) -> Iterator[Left]:
     for bookie_id, reason in sorted(outcome.silent.items()):
         if bookie_id not in lost:  # expected to stay silent
             yield Left(f"bookie {bookie_id}", reason)

@@ -19,7 +19,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from bkspark.admin.collecting.collection_plan import CollectPlan, Garbage, Kind, Unwanted
+from bkspark.admin.collecting.collection_plan import CollectPlan, Garbage, GarbageKind, Unwanted
 from bkspark.admin.collecting.freeing import Doomed, Free, Freed
 from bkspark.admin.collecting.garbage import LEDGERS_AT_ONCE, Metadata
 from bkspark.admin.collecting.letting_go import LeftoverRemover
@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Outcome:
+class CollectionOutcome:
     """Results of a collection so far.
 
     Attributes:
@@ -74,7 +74,7 @@ class Collector:
     def __init__(
         self, cluster: Cluster, plan: CollectPlan, run: Runner, unknown: Collection[str] = ()
     ) -> None:
-        self.outcome = Outcome(silent=dict(plan.silent))
+        self.outcome = CollectionOutcome(silent=dict(plan.silent))
         self._unknown = unknown
         self._cluster = cluster
         self._plan = plan
@@ -120,7 +120,7 @@ class Collector:
             ledger = self._deleting(garbage, metadata)
             if ledger is not None:
                 deleting[ledger.ledger_id] = ledger
-        gone = self._gone.among(one.ledger_id for one in step if one.kind is Kind.GONE)
+        gone = self._gone.among(one.ledger_id for one in step if one.kind is GarbageKind.GONE)
         cleaned = self._free(deleting, gone)
         done = [i for i, ledger in deleting.items() if not self._owed(ledger, cleaned[i])]
         noted = self._gone.note(done)
@@ -134,13 +134,13 @@ class Collector:
 
     def _deleting(self, garbage: Garbage, metadata: Metadata) -> LedgerMetadata | None:
         """Mark a ledger DELETING and return its record; None if no longer garbage."""
-        if garbage.kind is Kind.GONE:
+        if garbage.kind is GarbageKind.GONE:
             return None
         found = metadata.garbage(garbage.ledger_id)
         if found is None:
             return None
         with suppress(NoSuchLedgerError):  # another collection has freed the ledger meanwhile
-            if found.kind is Kind.UNNAMED and not self._excluded(found):
+            if found.kind is GarbageKind.UNNAMED and not self._excluded(found):
                 return None
             make_tombstone(self._cluster, garbage.ledger_id)
         seen = self._cluster.ledgers.get(str(garbage.ledger_id))

@@ -10,7 +10,7 @@ from bkspark.bookie.contract import Usage
 from bkspark.protocol.ledger.metadata import Member
 
 
-class Kind(Enum):
+class GarbageKind(Enum):
     """Why a ledger is garbage."""
 
     DELETED = "deleted"
@@ -20,10 +20,10 @@ class Kind(Enum):
 
 
 REASONS = {
-    Kind.DELETED: "its record says that it is deleted",
-    Kind.DROPPED: "its log has dropped it for ever",
-    Kind.UNNAMED: "it was created for its log long ago, and never joined the log",
-    Kind.GONE: "it was collected, and files were written since",
+    GarbageKind.DELETED: "its record says that it is deleted",
+    GarbageKind.DROPPED: "its log has dropped it for ever",
+    GarbageKind.UNNAMED: "it was created for its log long ago, and never joined the log",
+    GarbageKind.GONE: "it was collected, and files were written since",
 }
 
 
@@ -37,7 +37,7 @@ class Garbage:
     """
 
     ledger_id: int
-    kind: Kind
+    kind: GarbageKind
     log: str = ""
     usage: Usage = field(default_factory=Usage)
 
@@ -132,7 +132,7 @@ class CollectPlan:
             "files": self.usage.files,
             "bytes": self.usage.bytes,
             "bytes_later": self.later.bytes,
-            **{kind.value: kinds[kind] for kind in Kind},
+            **{kind.value: kinds[kind] for kind in GarbageKind},
             "copies": sum(one.is_copy for one in self.unwanted),
             "strays": sum(len(one.names) for one in self.unwanted if not one.is_journals),
             "journals": sum(len(one.names) for one in self.unwanted if one.is_journals),

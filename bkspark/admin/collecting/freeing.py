@@ -9,7 +9,7 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.errors import BookieUnavailableError
 from bkspark.format import layout
-from bkspark.ledger.recovery.writer import Writer
+from bkspark.ledger.recovery.writer import LastWriter
 from bkspark.protocol.ledger.deletion import needs_fence
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.recovery.steps import Silence
@@ -38,7 +38,7 @@ class ListLedgers:
 
 
 @dataclass(frozen=True, slots=True)
-class Weigh:
+class MeasureFiles:
     """Measure the files of some ledgers on a bookie; picklable."""
 
     address: BookieAddress
@@ -70,7 +70,7 @@ class Doomed:
 
     @classmethod
     def of(cls, ledger: LedgerMetadata) -> "Doomed":
-        return cls(ledger.ledger_id, Writer.of(ledger).fence if needs_fence(ledger) else "")
+        return cls(ledger.ledger_id, LastWriter.of(ledger).fence if needs_fence(ledger) else "")
 
 
 @dataclass(frozen=True, slots=True)

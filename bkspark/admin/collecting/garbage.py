@@ -18,8 +18,8 @@ read gets an error and finds the rows in the new ledger.
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from bkspark.admin.collecting.collection_plan import CollectPlan, Garbage, Kind, Unwanted
-from bkspark.admin.collecting.freeing import ListLedgers, Weigh
+from bkspark.admin.collecting.collection_plan import CollectPlan, Garbage, GarbageKind, Unwanted
+from bkspark.admin.collecting.freeing import ListLedgers, MeasureFiles
 from bkspark.admin.collecting.old_journals import old_journals
 from bkspark.admin.collecting.spent_pages import SpentPages
 from bkspark.admin.collecting.unwanted import LeftoverFinder
@@ -103,14 +103,14 @@ class Metadata:
                 self.doubts[f"ledger {ledger_id}"] = f"it is deleted, and log {name} lists it"
             return None
         if is_deleted:
-            return Garbage(ledger_id, Kind.DELETED, name)
+            return Garbage(ledger_id, GarbageKind.DELETED, name)
         if log is not None and log.has_dropped(ledger_id):
-            return Garbage(ledger_id, Kind.DROPPED, name)
+            return Garbage(ledger_id, GarbageKind.DROPPED, name)
         if log is not None and ledger_id < log.committed.strays_below:
             self.doubts[f"ledger {ledger_id}"] = f"the record of log {name} was set aside"
             return None
         if name and self._made_ms(ledger) < self._made_before_ms:
-            return Garbage(ledger_id, Kind.UNNAMED, name)
+            return Garbage(ledger_id, GarbageKind.UNNAMED, name)
         return None
 
     def _made_ms(self, ledger: LedgerMetadata) -> int:
@@ -131,7 +131,7 @@ class Metadata:
 
 
 def _is_spared(garbage: Garbage, metadata: Metadata) -> bool:
-    return garbage.kind is Kind.DROPPED and garbage.ledger_id in metadata.spared
+    return garbage.kind is GarbageKind.DROPPED and garbage.ledger_id in metadata.spared
 
 
 def plan_collection(
@@ -168,7 +168,7 @@ def plan_collection(
     garbage = {i: one for i, one in garbage.items() if i not in spared}
     others = set().union(*present.values()) - garbage.keys()
     gone = GoneLedgers(cluster.store)
-    garbage |= {i: Garbage(i, Kind.GONE) for i in gone.among(others)}
+    garbage |= {i: Garbage(i, GarbageKind.GONE) for i in gone.among(others)}
     pages = SpentPages(cluster, gone)
     spent = pages.found()
     where = {address: ids & garbage.keys() for address, ids in present.items()}
@@ -206,7 +206,9 @@ def _listed(
 def _weighed(run: Runner, where: Mapping[BookieAddress, Collection[int]]) -> dict[int, Usage]:
     """Add up each listed ledger's usage over all bookies."""
     usage: dict[int, Usage] = {}
-    for weighed in run([Weigh(address, tuple(sorted(ids))) for address, ids in where.items()]):
+    for weighed in run(
+        [MeasureFiles(address, tuple(sorted(ids))) for address, ids in where.items()]
+    ):
         for ledger_id, own in weighed.items() if isinstance(weighed, Mapping) else ():
             usage[ledger_id] = usage.get(ledger_id, Usage()) + own
     return usage

@@ -12,7 +12,7 @@ from bkspark.admin.auditing.files import name_of, named_logs
 from bkspark.admin.auditing.holding import roles_of
 from bkspark.admin.auditing.look import lacking, slim
 from bkspark.admin.collecting.collection_plan import Unwanted
-from bkspark.admin.collecting.freeing import Weigh
+from bkspark.admin.collecting.freeing import MeasureFiles
 from bkspark.admin.collecting.unfinished import FindUnfinished
 from bkspark.admin.noted_damage import NotedDamage, marks_of
 from bkspark.bookie.contract import BookieAddress, BookieRoot, Usage
@@ -185,7 +185,7 @@ def free_members(cluster: Cluster) -> set[Member]:
 
 def weighed(run: Runner, orders: Mapping[BookieAddress, Sequence[int]]) -> list[Unwanted]:
     """Return all files of some ledgers on bookies as unneeded; skip unanswered requests."""
-    weighs = [Weigh(address, tuple(ids)) for address, ids in orders.items()]
+    weighs = [MeasureFiles(address, tuple(ids)) for address, ids in orders.items()]
     found: list[Unwanted] = []
     for order, usage in zip(weighs, run(weighs), strict=True):
         for ledger_id, own in usage.items() if isinstance(usage, Mapping) else ():

@@ -27,7 +27,7 @@ SideBySide = Callable[[Sequence[CompactRun]], Sequence[Compacted]]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CompactRequest:
     """Arguments of a compaction.
 
     Attributes:
@@ -43,7 +43,7 @@ class Wanted:
 def compact(
     cluster: Cluster,
     log_name: str,
-    wanted: Wanted,
+    wanted: CompactRequest,
     *,
     dry_run: bool = False,
     compact_all: SideBySide | None = None,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bkspark.admin.maintenance import Facts
-from bkspark.protocol.log.compaction import Run
+from bkspark.protocol.log.compaction import MergeRange
 from bkspark.protocol.log.record import LogRecord
 
 
@@ -18,7 +18,7 @@ class CompactPlan:
 
     log: LogRecord
     target_bytes: int
-    runs: tuple[Run, ...]
+    runs: tuple[MergeRange, ...]
 
     @property
     def facts(self) -> Facts:

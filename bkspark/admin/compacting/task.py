@@ -8,7 +8,7 @@ from bkspark.cluster.fan_out import no_heartbeat
 from bkspark.cluster.password import Password
 from bkspark.errors import BookKeeperError
 from bkspark.log.compaction import Merged, compact_run
-from bkspark.protocol.log.compaction import Run
+from bkspark.protocol.log.compaction import MergeRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Compacted:
         problem: why the run was left, with the remedy; empty on success.
     """
 
-    run: Run
+    run: MergeRange
     merged: tuple[Merged, ...] = ()
     problem: str = ""
 
@@ -38,7 +38,7 @@ class CompactRun:
     cluster_id: str
     log_name: str
     generation: int
-    run: Run
+    run: MergeRange
     password: Password
     bytes_per_second: float | None = None
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from bkspark.admin.bookies import removing
 from bkspark.admin.bookies.closing import set_read_only
 from bkspark.admin.draining import drain_plan as planning
-from bkspark.admin.draining.drain_plan import DrainPlan, Known, Records, plan_of, read_records
-from bkspark.admin.draining.giving_up import Verdict, last_copies
+from bkspark.admin.draining.drain_plan import DrainPlan, Known, LedgerRecords, plan_of, read_records
+from bkspark.admin.draining.giving_up import LastCopyCheck, last_copies
 from bkspark.admin.maintenance import Left, Progress, Report, Tell, planned, telling
 from bkspark.admin.repairing.repair import Repair
 from bkspark.admin.repairing.repair_command import counters_of
-from bkspark.admin.repairing.repair_plan import RepairPlan, Step, row
+from bkspark.admin.repairing.repair_plan import RepairPlan, RepairStep, row
 from bkspark.admin.unreadable_bookies import leave_out_unreadable, left_records
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
@@ -39,7 +39,7 @@ STEPS_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DecommissionRequest:
     """Arguments of a decommission.
 
     Attributes:
@@ -55,7 +55,7 @@ class Wanted:
 
 def decommission(
     cluster: Cluster,
-    wanted: Wanted,
+    wanted: DecommissionRequest,
     *,
     dry_run: bool = False,
     run: Runner | None = None,
@@ -100,7 +100,7 @@ class _Decommission:
         given_up: obstacles overridden by forced removals.
     """
 
-    def __init__(self, cluster: Cluster, wanted: Wanted, run: Runner) -> None:
+    def __init__(self, cluster: Cluster, wanted: DecommissionRequest, run: Runner) -> None:
         self._cluster = cluster
         self._wanted = wanted
         self._run = run
@@ -121,7 +121,7 @@ class _Decommission:
             "bytes": counts["bytes"],
         }
 
-    def plan(self, records: Records) -> DrainPlan:
+    def plan(self, records: LedgerRecords) -> DrainPlan:
         """Plan the remaining work from current records."""
         return plan_of(records, [b for b in self.staying if b not in self._opened], self._known())
 
@@ -146,7 +146,7 @@ class _Decommission:
             tried.update(step.need.place for step in steps)
             self._carry_out(steps, progress)
 
-    def _carry_out(self, steps: list[Step], progress: Progress) -> None:
+    def _carry_out(self, steps: list[RepairStep], progress: Progress) -> None:
         total = len(steps)
         for begin in range(0, total, STEPS_AT_ONCE):
             self._note_opened()
@@ -176,7 +176,7 @@ class _Decommission:
                 left += self._end_of(bookie_id, records)
         return list(dict.fromkeys(left))
 
-    def _end_of(self, bookie_id: str, records: Records) -> list[Left]:
+    def _end_of(self, bookie_id: str, records: LedgerRecords) -> list[Left]:
         in_the_way = list(self._in_the_way(bookie_id, records))
         if not in_the_way:
             in_the_way = list(self._remove(bookie_id))
@@ -192,7 +192,7 @@ class _Decommission:
             logger.warning("bookie %s was removed although ledgers name it", bookie_id)
         return list(left)
 
-    def _in_the_way(self, bookie_id: str, records: Records) -> Iterator[Left]:
+    def _in_the_way(self, bookie_id: str, records: LedgerRecords) -> Iterator[Left]:
         reasons = {item.subject: item for item in self.repair.left}
         plan = plan_of(records, [bookie_id], self._known())
         yield from plan.blocked
@@ -211,9 +211,9 @@ class _Decommission:
         self._counts["removed"] += not left
         return tuple(replace(item, subject=f"{bookie_id}: {item.subject}") for item in left)
 
-    def _kept(self, records: Records) -> list[Left]:
+    def _kept(self, records: LedgerRecords) -> list[Left]:
         """Return the obstacles force cannot override: ledgers whose last copy may be here."""
-        verdict = Verdict(self._cluster, self._run, self._known())
+        verdict = LastCopyCheck(self._cluster, self._run, self._known())
         named = [x for x in records.ledgers if draining.is_named(x, self.staying)]
         needed = [x for x in named if x.ledger_id not in records.dropped]
         return [*planning.unreadable(records), *last_copies(verdict, needed, self.staying)]

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bkspark.admin.maintenance import Facts, Left
-from bkspark.admin.repairing.repair_plan import RepairPlan, Step
+from bkspark.admin.repairing.repair_plan import RepairPlan, RepairStep
 from bkspark.admin.unreadable_bookies import why_left
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import CorruptDataError, InvalidRequestError
@@ -12,13 +12,13 @@ from bkspark.format import layout
 from bkspark.ledger.creating import log_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.upkeep import draining
-from bkspark.protocol.upkeep.repairing import Need, Standing, Way
+from bkspark.protocol.upkeep.repairing import MemberState, Need, Way
 
 _SEE_DAMAGED = "`bkspark metadata damaged` says what to do"
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class LedgerRecords:
     """Readable metadata about ledgers.
 
     Attributes:
@@ -69,15 +69,15 @@ class Known:
     silent: Collection[str] = field(default_factory=frozenset)
     unreadable: Collection[str] = ()
 
-    def standing(self, member: Member) -> Standing:
+    def standing(self, member: Member) -> MemberState:
         """Return whether the member answers, is silent, or is gone."""
         is_silent = member.bookie_id in self.silent
         if member not in self.registered or (is_silent and member in self.lost):
-            return Standing.GONE
-        return Standing.SILENT if is_silent else Standing.ANSWERS
+            return MemberState.GONE
+        return MemberState.SILENT if is_silent else MemberState.ANSWERS
 
 
-def read_records(cluster: Cluster) -> Records:
+def read_records(cluster: Cluster) -> LedgerRecords:
     """Read all ledger records; an unreadable record hides no other record."""
     ledgers: list[LedgerMetadata] = []
     unreadable: dict[str, str] = {}
@@ -89,12 +89,12 @@ def read_records(cluster: Cluster) -> Records:
             continue
         if seen is not None and seen.value.state is not LedgerState.DELETING:
             ledgers.append(seen.value)
-    return Records(tuple(ledgers), unreadable, frozenset(_dropped(cluster)))
+    return LedgerRecords(tuple(ledgers), unreadable, frozenset(_dropped(cluster)))
 
 
-def plan_of(records: Records, bookie_ids: Collection[str], known: Known) -> DrainPlan:
+def plan_of(records: LedgerRecords, bookie_ids: Collection[str], known: Known) -> DrainPlan:
     """Plan the steps that empty the bookies."""
-    steps: list[Step] = []
+    steps: list[RepairStep] = []
     blocked: list[Left] = []
     for ledger in records.ledgers:
         if not draining.is_named(ledger, bookie_ids):
@@ -113,11 +113,11 @@ def plan_of(records: Records, bookie_ids: Collection[str], known: Known) -> Drai
     return DrainPlan(tuple(bookie_ids), RepairPlan(tuple(steps)), tuple(blocked))
 
 
-def _step(need: Need) -> Step:
-    return Step(need, Way.REPLACE, is_move=need.standing is Standing.ANSWERS)
+def _step(need: Need) -> RepairStep:
+    return RepairStep(need, Way.REPLACE, is_move=need.standing is MemberState.ANSWERS)
 
 
-def unreadable(records: Records) -> Iterator[Left]:
+def unreadable(records: LedgerRecords) -> Iterator[Left]:
     """Yield an obstacle for each unreadable record: the record may name the bookies."""
     for key, reason in sorted(records.unreadable.items()):
         yield Left(f"metadata record {key}", f"it may name them: {reason}", _SEE_DAMAGED)
@@ -152,7 +152,7 @@ def obstacle(ledger: LedgerMetadata, dropped: Collection[int]) -> Left | None:
 
 
 def too_few(
-    records: Records, bookie_ids: Collection[str], others: Collection[Member]
+    records: LedgerRecords, bookie_ids: Collection[str], others: Collection[Member]
 ) -> Iterator[Left]:
     """Yield the ledgers without enough other bookies.
 

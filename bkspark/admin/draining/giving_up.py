@@ -16,11 +16,11 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, Member
 from bkspark.protocol.upkeep import draining
-from bkspark.protocol.upkeep.repairing import Standing
+from bkspark.protocol.upkeep.repairing import MemberState
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class LastCopyCheck:
     """The arguments of a check."""
 
     cluster: Cluster
@@ -29,7 +29,7 @@ class Verdict:
 
 
 def last_copies(
-    verdict: Verdict, ledgers: Sequence[LedgerMetadata], bookie_ids: Collection[str]
+    verdict: LastCopyCheck, ledgers: Sequence[LedgerMetadata], bookie_ids: Collection[str]
 ) -> Iterator[Left]:
     """Yield ledgers that may have the last copy of an entry on these bookies."""
     names = sorted(verdict.cluster.bookies())
@@ -47,7 +47,7 @@ def last_copies(
         return (
             member.bookie_id in bookie_ids
             or ledger.ledger_id in changing
-            or verdict.known.standing(member) is not Standing.ANSWERS
+            or verdict.known.standing(member) is not MemberState.ANSWERS
             or member in verdict.known.lost
             or (ledger.ledger_id, fragment.first_entry_id, member) in short
             or (ledger.ledger_id, member.bookie_id) in waited_for

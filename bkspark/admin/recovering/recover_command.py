@@ -41,7 +41,7 @@ SideBySide = Callable[[Sequence[RecoverLedger]], Sequence[Recovered]]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RecoverRequest:
     """Arguments of a recovery run.
 
     Attributes:
@@ -56,7 +56,7 @@ class Wanted:
 
 def recover_many(
     cluster: Survey,
-    wanted: Wanted,
+    wanted: RecoverRequest,
     *,
     dry_run: bool = False,
     run: Runner | None = None,
@@ -105,7 +105,7 @@ def _tell(one: Recovered) -> None:
 
 
 def _planned(
-    cluster: Survey, wanted: Wanted, run: Runner, *, is_noted: bool
+    cluster: Survey, wanted: RecoverRequest, run: Runner, *, is_noted: bool
 ) -> tuple[RecoverPlan, str]:
     """Return the plan, and why sightings may not be stored; empty if stored."""
     now_ms = environment.now_ms()

@@ -38,7 +38,7 @@ class Weight:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class SightingRound:
     """Sightings of open ledgers.
 
     Attributes:
@@ -50,7 +50,7 @@ class Looked:
 
 
 @dataclass(frozen=True, slots=True)
-class Weigh:
+class MeasureLedgers:
     """Measure some ledgers on a bookie; picklable."""
 
     address: BookieAddress
@@ -86,7 +86,7 @@ class OpenLedgers:
             cluster.store, lambda name: name, open_ledgers.encode, open_ledgers.decode
         )
 
-    def look(self, ledgers: Sequence[LedgerMetadata], run: Runner, now_ms: int) -> Looked:
+    def look(self, ledgers: Sequence[LedgerMetadata], run: Runner, now_ms: int) -> SightingRound:
         """Measure open ledgers, and return since when each is unchanged; store no note."""
         weights = self._weighed(ledgers, run)
         noted = self._notes.get(layout.OPEN_LEDGERS_KEY)
@@ -103,7 +103,7 @@ class OpenLedgers:
             is_empty = fragment.confirmed < fragment.first_entry_id  # otherwise entries were lost
             if is_empty and bare.issuperset(fragment.ensemble):
                 unwritten.add(number)
-        return Looked(seen, frozenset(unwritten))
+        return SightingRound(seen, frozenset(unwritten))
 
     def note(self, seen: Sightings) -> str:
         """Store ``seen``; without enough room, keep the ledgers unchanged for longest.
@@ -128,7 +128,9 @@ class OpenLedgers:
             found[ledger.ledger_id] = {}
             for member in set(ledger.last_fragment.ensemble) & addresses.keys():
                 of_member.setdefault(member, []).append(ledger)
-        looks = [Weigh(addresses[member], tuple(theirs)) for member, theirs in of_member.items()]
+        looks = [
+            MeasureLedgers(addresses[member], tuple(theirs)) for member, theirs in of_member.items()
+        ]
         for look, answer in zip(looks, run(looks), strict=True):
             for ledger_id, weight in answer.items() if isinstance(answer, dict) else ():
                 found[ledger_id][look.address.member] = weight

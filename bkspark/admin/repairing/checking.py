@@ -1,6 +1,6 @@
 """Check the result of copying: content shown by the bookie, and entries without good copies."""
 
-from bkspark.admin.auditing.look import Look, Looked
+from bkspark.admin.auditing.look import BookieAnswers, Look
 from bkspark.admin.repairing.fill import Fill, Filled, unexplained
 from bkspark.bookie.messages import told_of
 from bkspark.ledger.recovery.running import Runner
@@ -10,7 +10,7 @@ def problem_of(run: Runner, fill: Fill, result: Filled) -> str:
     """Return the fault of the bookie's current content in one line; empty if complete."""
     marks = {} if fill.mark is None else {fill.ledger.ledger_id: fill.mark}
     [looked] = run([Look(fill.address, (), (fill.planned,), marks)])
-    if not isinstance(looked, Looked):
+    if not isinstance(looked, BookieAnswers):
         return str(looked.reason)
     holding = looked.holdings.get(fill.ledger.ledger_id)
     role = fill.role

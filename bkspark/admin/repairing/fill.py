@@ -138,7 +138,7 @@ class Fill:
         if role is None:
             return Filled(0, 0)
         digester = make_digester(self.ledger.settings.digest, self.password)
-        work = _Work(self, role, digester, beat, Pace(self.bytes_per_second, beat))
+        work = _FillWork(self, role, digester, beat, Pace(self.bytes_per_second, beat))
         try:
             return work.carry_out()
         except (DamagedInPlaceError, _NoRoomError) as error:
@@ -148,7 +148,7 @@ class Fill:
 
 
 @dataclass(slots=True)
-class _Work:
+class _FillWork:
     """A running ``Fill``.
 
     Attributes:

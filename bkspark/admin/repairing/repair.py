@@ -21,7 +21,7 @@ from bkspark.admin.noted_damage import NotedDamage
 from bkspark.admin.pace import shares
 from bkspark.admin.repairing.checking import in_vain, problem_of
 from bkspark.admin.repairing.fill import Fill, Filled, Sources, Unfit
-from bkspark.admin.repairing.repair_plan import RepairPlan, Step
+from bkspark.admin.repairing.repair_plan import RepairPlan, RepairStep
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.messages import told_of
 from bkspark.cluster.cluster import Cluster
@@ -38,7 +38,7 @@ from bkspark.errors import (
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.upkeep import leaving, repairing
-from bkspark.protocol.upkeep.repairing import Standing, Way
+from bkspark.protocol.upkeep.repairing import MemberState, Way
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ TRIES_MAX = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class RepairTask:
     """A step under way.
 
     Attributes:
@@ -59,19 +59,19 @@ class Task:
         problem: why the step begins again.
     """
 
-    step: Step
+    step: RepairStep
     way: Way
     avoid: frozenset[str] = frozenset()
     kept: BookieAddress | None = None
     tries: int = 0
     problem: str = ""
 
-    def elsewhere(self, tried: BookieAddress, problem: str) -> "Task":
+    def elsewhere(self, tried: BookieAddress, problem: str) -> "RepairTask":
         """Return the task for another attempt with another bookie."""
         avoid = self.avoid | {tried.bookie_id}
-        return Task(self.step, Way.REPLACE, avoid, None, self.tries + 1, problem)
+        return RepairTask(self.step, Way.REPLACE, avoid, None, self.tries + 1, problem)
 
-    def with_copies(self, kept: BookieAddress, problem: str) -> "Task":
+    def with_copies(self, kept: BookieAddress, problem: str) -> "RepairTask":
         """Return the task for another attempt with the copies already made."""
         return replace(self, kept=kept, tries=self.tries + 1, problem=problem)
 
@@ -80,7 +80,7 @@ class Task:
 class _Begun:
     """A task whose copies are being made."""
 
-    task: Task
+    task: RepairTask
     seen: Versioned[LedgerMetadata]
     fill: Fill
 
@@ -98,7 +98,7 @@ class Repair:
     def __init__(
         self, cluster: Cluster, password: Password, run: Runner, bytes_per_second: float | None
     ) -> None:
-        self.done: list[Step] = []
+        self.done: list[RepairStep] = []
         self.repaired: set[int] = set()
         self.left: list[Left] = []
         self.counts: Counter[str] = Counter()
@@ -116,7 +116,7 @@ class Repair:
         Raises:
             OutcomeUnknownError: the metadata store or Spark gave no definite answer.
         """
-        tasks = [Task(step, step.way) for step in plan.steps]
+        tasks = [RepairTask(step, step.way) for step in plan.steps]
         total = len(tasks)
         progress(0, total)
         while tasks:
@@ -124,7 +124,7 @@ class Repair:
             tasks = [*again, *tasks[AT_ONCE:]]
             progress(total - len(tasks), total)
 
-    def _batch(self, tasks: Sequence[Task]) -> list[Task]:
+    def _batch(self, tasks: Sequence[RepairTask]) -> list[RepairTask]:
         """Do some tasks in parallel; return the tasks to begin again."""
         successors = Successors(self._cluster)
         self._begun, self._named = [], {}
@@ -133,7 +133,7 @@ class Repair:
         begun = self._begun
         rates = shares(self._bytes_per_second, [one.fill.bookie_ids for one in begun])
         fills = [replace(x.fill, bytes_per_second=rate) for x, rate in zip(begun, rates)]
-        found: list[Task] = []
+        found: list[RepairTask] = []
         for one, result in zip(begun, self._run(fills), strict=True):
             again = self._end(one, result)
             if again is not None and again.tries < TRIES_MAX:
@@ -145,7 +145,7 @@ class Repair:
 
     # --- beginning --------------------------------------------------------------------------------
 
-    def _begin(self, task: Task, successors: Successors) -> None:
+    def _begin(self, task: RepairTask, successors: Successors) -> None:
         place = task.step.need.place
         try:
             seen = self._cluster.ledgers.get(str(place.ledger_id))
@@ -181,7 +181,7 @@ class Repair:
 
     def _target(
         self,
-        task: Task,
+        task: RepairTask,
         ledger: LedgerMetadata,
         successors: Successors,
         here: BookieAddress | None,
@@ -195,7 +195,7 @@ class Repair:
             return None
         if task.way is Way.FILL and here is not None and not is_lost:
             return here
-        if need.standing is Standing.GONE and here is not None and not is_lost:
+        if need.standing is MemberState.GONE and here is not None and not is_lost:
             self._leave(task, "the bookie has come back: the next repair looks at it")
             return None
         fragment = repairing.fragment_at(ledger, place)
@@ -225,7 +225,7 @@ class Repair:
 
     # --- ending -----------------------------------------------------------------------------------
 
-    def _end(self, one: _Begun, result: object) -> Task | None:
+    def _end(self, one: _Begun, result: object) -> RepairTask | None:
         """Process a result; return the task if it must begin again."""
         who = one.fill.address.bookie_id
         if isinstance(result, Unfit):
@@ -240,7 +240,7 @@ class Repair:
         self.counts.update(holes=len(result.holes))
         need = one.task.step.need
         is_here = one.fill.address.member == need.place.member
-        if result.holes and not is_here and need.standing is not Standing.GONE:
+        if result.holes and not is_here and need.standing is not MemberState.GONE:
             self._leave(one.task, in_vain(result))
             return None
         if not is_here:
@@ -258,7 +258,7 @@ class Repair:
             self.counts.update(places=1)
         return None
 
-    def _swap(self, one: _Begun, result: Filled) -> Task | None:
+    def _swap(self, one: _Begun, result: Filled) -> RepairTask | None:
         """Name the bookie in metadata (rule 3); return the task if it must begin again."""
         place, target = one.task.step.need.place, one.fill.address
         name = str(place.ledger_id)
@@ -286,13 +286,13 @@ class Repair:
         self._named[place.ledger_id] = named
         return one.task.elsewhere(target, problem)
 
-    def _leave(self, task: Task, reason: str) -> None:
+    def _leave(self, task: RepairTask, reason: str) -> None:
         place = task.step.need.place
         where = f"fragment {place.fragment_first_entry_id} on {place.member.bookie_id}"
         self._tell(task, f"left: {reason}")
         self.left.append(Left(f"ledger {place.ledger_id}", f"{where}: {reason}"))
 
-    def _tell(self, task: Task, what: str, bookie_id: str = "") -> None:
+    def _tell(self, task: RepairTask, what: str, bookie_id: str = "") -> None:
         """Log a decision about a place, by default under the bookie id of its member."""
         place = task.step.need.place
         first, who = place.fragment_first_entry_id, place.member.bookie_id

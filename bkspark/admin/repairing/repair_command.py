@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from bkspark import environment
 from bkspark.admin.auditing.audit import Audit
 from bkspark.admin.auditing.audit_command import audit, dropped_ledgers, plan_audit
-from bkspark.admin.auditing.findings import Findings, Short
+from bkspark.admin.auditing.findings import AuditFindings, Short
 from bkspark.admin.maintenance import Left, Progress, Report, Tell, noted, planned, telling
 from bkspark.admin.repairing import away
 from bkspark.admin.repairing.repair import Repair
@@ -28,7 +28,7 @@ VERB = "repair"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RepairRequest:
     """Arguments of a repair.
 
     Attributes:
@@ -59,7 +59,7 @@ class Wanted:
 def repair(
     cluster: Cluster,
     survey: Survey,
-    wanted: Wanted,
+    wanted: RepairRequest,
     *,
     dry_run: bool = False,
     run: Runner | None = None,
@@ -106,7 +106,7 @@ def repair(
     return report
 
 
-def _audited(survey: Survey, wanted: Wanted, run: Runner) -> Findings:
+def _audited(survey: Survey, wanted: RepairRequest, run: Runner) -> AuditFindings:
     """Find missing copies; skip the search for surplus files, so no folder is listed."""
     plan = plan_audit(survey, wanted.logs, wanted.ledgers)
     plan = replace(plan, steps=tuple(replace(step, shards=()) for step in plan.steps))
@@ -116,8 +116,8 @@ def _audited(survey: Survey, wanted: Wanted, run: Runner) -> Findings:
 
 
 def _without_those_of(
-    unknown: Collection[str], found: Findings, survey: Survey
-) -> tuple[Findings, list[tuple[int, str]]]:
+    unknown: Collection[str], found: AuditFindings, survey: Survey
+) -> tuple[AuditFindings, list[tuple[int, str]]]:
     """Split off ledgers naming a bookie of ``unknown``; return the rest, and the reasons.
 
     A repair treats an absent bookie as lost, but these bookies may exist. Ledgers naming no such
@@ -138,7 +138,7 @@ def _without_those_of(
 
 
 def _plan(
-    cluster: Cluster, survey: Survey, found: Findings, lost_after: float | None
+    cluster: Cluster, survey: Survey, found: AuditFindings, lost_after: float | None
 ) -> RepairPlan:
     silent = frozenset[Member]()
     long = frozenset[Member]()
@@ -173,7 +173,7 @@ def _widen(widening: Widening, short: Collection[Short], work: Repair) -> list[S
 
 
 def _report(
-    plan: RepairPlan, work: Repair, found: Findings, survey: Survey, wider: Collection[Short]
+    plan: RepairPlan, work: Repair, found: AuditFindings, survey: Survey, wider: Collection[Short]
 ) -> Report:
     done = {
         "ledgers": len(work.repaired),
@@ -192,7 +192,7 @@ def _report(
     )
 
 
-def _left(plan: RepairPlan, work: Repair, found: Findings, survey: Survey) -> Iterable[Left]:
+def _left(plan: RepairPlan, work: Repair, found: AuditFindings, survey: Survey) -> Iterable[Left]:
     yield from work.left
     for ledger_id, reason in plan.skipped:
         yield Left(f"ledger {ledger_id}", reason)

@@ -7,11 +7,11 @@ from bkspark.admin.auditing.copies import EVERYTHING, Gap
 from bkspark.admin.auditing.findings import Short
 from bkspark.admin.maintenance import Facts
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.upkeep.repairing import Need, Place, Standing, Way, fewest_copies, way_of
+from bkspark.protocol.upkeep.repairing import MemberState, Need, Place, Way, fewest_copies, way_of
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RepairStep:
     """A place and the way of its repair.
 
     Attributes:
@@ -34,7 +34,7 @@ class RepairPlan:
         short: closed ledgers created on too few bookies; they get further members.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[RepairStep, ...]
     skipped: tuple[tuple[int, str], ...] = ()
     short: tuple[Short, ...] = ()
 
@@ -76,7 +76,7 @@ _SEAL = (
 )
 
 
-def row(step: Step) -> Facts:
+def row(step: RepairStep) -> Facts:
     """Return a step as a row of a table."""
     place = step.need.place
     return {
@@ -135,7 +135,9 @@ def plan_of(
         spare = ledgers[need.place.ledger_id].quorum.write_quorum_size - 1
         is_given_up = away.is_given_up(need.place.member, is_alone=need.copies == spare)
         is_lost = need.place.member in lost
-        steps.append(Step(need, way_of(need.standing, is_lost=is_lost, is_given_up=is_given_up)))
+        steps.append(
+            RepairStep(need, way_of(need.standing, is_lost=is_lost, is_given_up=is_given_up))
+        )
     return RepairPlan(tuple(steps), tuple(sorted(open_.items())))
 
 
@@ -162,9 +164,9 @@ def _needs(
         yield Need(place, _standing(gaps), copies, gaps[0].reason)
 
 
-def _standing(gaps: Iterable[Gap]) -> Standing:
+def _standing(gaps: Iterable[Gap]) -> MemberState:
     if any(gap.is_unknown for gap in gaps):
-        return Standing.SILENT
+        return MemberState.SILENT
     if any(gap.what == EVERYTHING for gap in gaps):
-        return Standing.GONE
-    return Standing.ANSWERS
+        return MemberState.GONE
+    return MemberState.ANSWERS

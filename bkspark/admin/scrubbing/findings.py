@@ -20,7 +20,7 @@ UNDIGESTED = "NUM_LEDGERS_WITHOUT_CHECKED_DIGESTS"
 
 
 @dataclass(slots=True)
-class Findings:
+class ScrubFindings:
     """Findings so far; their size grows with the damage, not with the data read.
 
     Attributes:

@@ -80,7 +80,7 @@ class ReadAll:
         try:
             with open_bookie(self.address).open_root() as root:
                 for ledger in self.ledgers:
-                    work = _Work(self, root, ledger, pace)
+                    work = _ScrubWork(self, root, ledger, pace)
                     found = work.carry_out()
                     files += work.tally.files
                     if found is not None:
@@ -95,7 +95,7 @@ class ReadAll:
 
 
 @dataclass(slots=True)
-class _Work:
+class _ScrubWork:
     """The scrub of one ledger.
 
     Attributes:

@@ -15,9 +15,9 @@ from bkspark.admin.auditing.audit_command import dropped_ledgers, plan_audit
 from bkspark.admin.auditing.look import slim
 from bkspark.admin.maintenance import Progress, Report, Tell, noted, planned, telling
 from bkspark.admin.noted_damage import News, NotedDamage
-from bkspark.admin.scrubbing.findings import VERB, Findings
+from bkspark.admin.scrubbing.findings import VERB, ScrubFindings
 from bkspark.admin.scrubbing.look import ReadAll, Scrubbed
-from bkspark.admin.scrubbing.scrub_plan import LEDGERS_AT_ONCE, ScrubPlan, Wanted
+from bkspark.admin.scrubbing.scrub_plan import LEDGERS_AT_ONCE, ScrubPlan, ScrubRequest
 from bkspark.admin.survey import Survey
 from bkspark.errors import BookKeeperError, NothingSentError, OutcomeUnknownError
 from bkspark.format import layout
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 def scrub(
     cluster: Survey,
-    wanted: Wanted,
+    wanted: ScrubRequest,
     *,
     logs: Collection[str] = (),
     ledgers: Collection[int] = (),
@@ -73,9 +73,9 @@ class Scrub:
     """
 
     def __init__(
-        self, cluster: Survey, wanted: Wanted, run: Runner, dropped: Collection[int]
+        self, cluster: Survey, wanted: ScrubRequest, run: Runner, dropped: Collection[int]
     ) -> None:
-        self.findings = Findings()
+        self.findings = ScrubFindings()
         self._cluster = cluster
         self._wanted = wanted
         self._run = run

@@ -14,7 +14,7 @@ LEDGERS_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ScrubRequest:
     """Arguments of a scrub, except the ledgers.
 
     Attributes:

@@ -9,7 +9,7 @@ from bkspark import environment
 from bkspark.cluster.client_counts import ClientCounts
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.format.journal import EncodedRecord
-from bkspark.ledger.handles.grouping import Gathered, Group, Submitted
+from bkspark.ledger.handles.grouping import Group, OpenGroup, Submission
 from bkspark.ledger.handles.promise import Promise
 
 OUTSTANDING_BYTES_MAX = 64 * 2**20
@@ -32,7 +32,7 @@ class Backlog:
     """
 
     def __init__(self, *, last_taken: int, is_held: bool) -> None:
-        self.gathered = Gathered(is_held=is_held)
+        self.gathered = OpenGroup(is_held=is_held)
         self.groups: dict[int, Group] = {}
         self.kept: dict[int, EncodedRecord] = {}
         self.last_taken = last_taken
@@ -90,7 +90,7 @@ class Backlog:
             hint="bring back the bookies that do not answer, then append again",
         )
 
-    def add(self, submitted: Submitted) -> int:
+    def add(self, submitted: Submission) -> int:
         """Take rows; return the id of their last entry, if nothing fails."""
         self._outstanding += submitted.byte_count
         self.last_taken += submitted.row_count

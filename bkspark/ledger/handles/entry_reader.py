@@ -21,7 +21,7 @@ from bkspark.errors import BookieUnavailableError
 from bkspark.format.digest import Digester
 from bkspark.ledger.handles.how_far import Answers, IsEnough
 from bkspark.ledger.handles.settings import USUAL_READS, ReaderSettings
-from bkspark.ledger.journals.journal_pages import IndexEntry, Page
+from bkspark.ledger.journals.journal_pages import IndexEntry, JournalPage
 from bkspark.ledger.journals.member_end import MemberEnd
 from bkspark.ledger.journals.member_journals import MemberJournals, NamedPage
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
@@ -56,7 +56,7 @@ class RecordReplies:
     def is_whole(self) -> bool:
         return self.record is not None and len(self.messages) == len(self.record.parts)
 
-    def take(self, page: Page) -> None:
+    def take(self, page: JournalPage) -> None:
         """Add the parts on ``page``."""
         stored = page.counting(self.ledger, self.entry_id)
         if stored is None or stored.record in self.refused:
@@ -112,7 +112,7 @@ class EntryReader:
         self._addresses = cluster.addresses(leave_out)
         self._journals: dict[Member, MemberJournals] = {}
         self._journals_of = journals_of
-        self._pages: deque[tuple[Member, Page]] = deque()
+        self._pages: deque[tuple[Member, JournalPage]] = deque()
         self._favourite: Member | None = None
         self._refused: list[AddRecord] = []
 
@@ -291,7 +291,7 @@ class EntryReader:
         ledger = f"ledger {self._ledger_id}"
         step_over(logger, BadCopy(self._cluster.cluster_id, member.bookie_id, ledger), reason)
 
-    def _keep(self, member: Member, page: Page) -> None:
+    def _keep(self, member: Member, page: JournalPage) -> None:
         self._pages.appendleft((member, page))
         size = sum(kept.byte_count for _, kept in self._pages)
         while len(self._pages) > 1 and (size > CACHE_BYTES or len(self._pages) > CACHE_PAGES):

@@ -21,7 +21,7 @@ that may be unacknowledged, so that no caller waits for room that only ``force``
 
 
 @dataclass(slots=True)  # not frozen: each append makes one, and frozen ones cost five times as much
-class Submitted:
+class Submission:
     """Rows that get neighbouring ids in one record; ``promise`` gets the last id."""
 
     rows: Sequence[bytes] | pa.RecordBatch
@@ -42,7 +42,7 @@ class Group:
     """
 
     add: PendingAdd
-    submitted: list[Submitted]
+    submitted: list[Submission]
     deadline: float
     seconds: float
     record: journal.EncodedRecord | None = None
@@ -67,7 +67,7 @@ class Group:
             yield submitted.promise, entry_id
 
 
-class Gathered:
+class OpenGroup:
     """Submissions that are not in a record yet, in entry order.
 
     Args:
@@ -76,14 +76,14 @@ class Gathered:
 
     def __init__(self, *, is_held: bool) -> None:
         self._is_held = is_held
-        self._waiting: deque[Submitted] = deque()
+        self._waiting: deque[Submission] = deque()
         self._byte_count = 0
         self._free_count = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def __iter__(self) -> Iterator[Submitted]:
+    def __iter__(self) -> Iterator[Submission]:
         return iter(self._waiting)
 
     @property
@@ -91,7 +91,7 @@ class Gathered:
         """Whether a submission may be sent."""
         return self._free_count > 0
 
-    def add(self, submitted: Submitted) -> None:
+    def add(self, submitted: Submission) -> None:
         self._waiting.append(submitted)
         self._byte_count += submitted.byte_count
         if not self._is_held:
@@ -108,7 +108,7 @@ class Gathered:
         self._is_held = False
         self.let_go()
 
-    def take(self) -> list[Submitted]:
+    def take(self) -> list[Submission]:
         """Remove the next group, of at least one submission; only if ``has_next``."""
         first = self._remove_first()
         taken, rows, size = [first], first.row_count, first.byte_count
@@ -117,14 +117,14 @@ class Gathered:
             rows, size = rows + taken[-1].row_count, size + taken[-1].byte_count
         return taken
 
-    def _remove_first(self) -> Submitted:
+    def _remove_first(self) -> Submission:
         submitted = self._waiting.popleft()
         self._byte_count -= submitted.byte_count
         self._free_count -= 1
         return submitted
 
 
-def batch_of(taken: Sequence[Submitted], schema: pa.Schema) -> pa.RecordBatch:
+def batch_of(taken: Sequence[Submission], schema: pa.Schema) -> pa.RecordBatch:
     """Return the rows of a group."""
     first = taken[0].rows
     if isinstance(first, pa.RecordBatch):
@@ -133,7 +133,7 @@ def batch_of(taken: Sequence[Submitted], schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch([plain_arrays.of_bytes(values)], schema=schema)
 
 
-def _fits(first: Submitted, following: Submitted, rows: int, size: int) -> bool:
+def _fits(first: Submission, following: Submission, rows: int, size: int) -> bool:
     """Return whether ``following`` fits into the group; rows of tables are never merged."""
     return (
         not isinstance(first.rows, pa.RecordBatch)

@@ -48,7 +48,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _GroupRows:
     """The entries of ``record``, which form one group."""
 
     record: AddRecord
@@ -99,7 +99,7 @@ class ReadHandle(BoundToProcess):
             index=index,
             turn=turn,
         )
-        self._rows: _Rows | None = None
+        self._rows: _GroupRows | None = None
         if confirmed is None:
             self._look(None)
 
@@ -292,7 +292,7 @@ class ReadHandle(BoundToProcess):
         self._metadata = found.ledger
         self._confirmed = max(self._confirmed, found.last_entry_id)
 
-    def _rows_of(self, entry_id: int) -> _Rows:
+    def _rows_of(self, entry_id: int) -> _GroupRows:
         """Return the rows of an entry's group; look again if its bookies have changed (RB-22).
 
         Raises:
@@ -310,14 +310,14 @@ class ReadHandle(BoundToProcess):
             hint="bring back one of its bookies",
         )
 
-    def _found_elsewhere(self, entry_id: int) -> _Rows | None:
+    def _found_elsewhere(self, entry_id: int) -> _GroupRows | None:
         before, self._metadata = self._metadata, self._cluster.ledger(self.ledger_id).value
         if before.fragments == self._metadata.fragments:
             return None
         self._entry_reader.refresh_addresses()
         return self._found(entry_id)
 
-    def _found(self, entry_id: int) -> _Rows | None:
+    def _found(self, entry_id: int) -> _GroupRows | None:
         while True:  # ends, because each refused record leaves one fewer
             replies = self._entry_reader.find(self._metadata, entry_id)
             record = replies.record
@@ -335,7 +335,7 @@ class ReadHandle(BoundToProcess):
             except CorruptDataError as error:
                 self._entry_reader.refuse(record, str(error))
                 continue
-            return _Rows(record, batch)
+            return _GroupRows(record, batch)
 
     def _require_inline(self, record: AddRecord) -> None:
         if not record.parts:

@@ -8,7 +8,7 @@ import pyarrow as pa
 from bkspark.format import journal
 from bkspark.format.digest import Digester
 from bkspark.ledger.handles.entries import encode_parts
-from bkspark.ledger.handles.grouping import Submitted, batch_of
+from bkspark.ledger.handles.grouping import Submission, batch_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.record import AddRecord, AttemptLogs, Rows, confirmation
 from bkspark.protocol.writer.adding import PendingAdd, PendingAdds
@@ -37,7 +37,7 @@ class RecordEncoder:
         self._schema = schema
         self._transactions = transactions
 
-    def encode(self, add: PendingAdd, taken: Sequence[Submitted]) -> journal.EncodedRecord:
+    def encode(self, add: PendingAdd, taken: Sequence[Submission]) -> journal.EncodedRecord:
         """Encode the record of ``add`` with the submitted rows."""
         parts, messages = encode_parts(
             batch_of(taken, self._schema),

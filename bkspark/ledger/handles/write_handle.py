@@ -13,7 +13,7 @@ import pyarrow as pa
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun
-from bkspark.cluster.hang_memory import Answer
+from bkspark.cluster.hang_memory import PendingAnswer
 from bkspark.cluster.records import Versioned
 from bkspark.errors import InvalidRequestError, OutcomeUnknownError
 from bkspark.format import arrow_schema
@@ -25,7 +25,7 @@ from bkspark.ledger.handles.group_bounds import (
     append_in_groups,
     require_within_bounds,
 )
-from bkspark.ledger.handles.grouping import Submitted
+from bkspark.ledger.handles.grouping import Submission
 from bkspark.ledger.handles.membership import Membership
 from bkspark.ledger.handles.promise import Promise, kept
 from bkspark.ledger.handles.record_encoder import RecordEncoder
@@ -33,9 +33,9 @@ from bkspark.ledger.handles.renewals import is_there_within, result_within
 from bkspark.ledger.handles.settings import USUAL, WriterSettings
 from bkspark.ledger.handles.table_intake import TableIntake
 from bkspark.ledger.handles.with_block import ClosedAtEnd
-from bkspark.ledger.handles.writer import Writer
+from bkspark.ledger.handles.writer import WriterRunner
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.ledger.standing import FIRST, Standing
+from bkspark.protocol.ledger.standing import FIRST, ConfirmedEnd
 from bkspark.protocol.writer.last_copies import gap
 from bkspark.protocol.writer.writing import LedgerWriter
 
@@ -76,7 +76,7 @@ class WriteHandle(ClosedAtEnd):
         *,
         begun: Begun,
         settings: WriterSettings = USUAL,
-        standing: Standing = FIRST,
+        standing: ConfirmedEnd = FIRST,
         unjoined: Collection[str] = (),
     ) -> None:
         self.ledger_id = seen.value.ledger_id
@@ -95,7 +95,7 @@ class WriteHandle(ClosedAtEnd):
         )
         self._transactions = standing.transactions
         encoder = RecordEncoder(seen.value, digester, schema, standing.transactions)
-        self._writer = Writer(machine, self._members, encoder, settings)
+        self._writer = WriterRunner(machine, self._members, encoder, settings)
         self._is_of_bytes = schema == VALUE_SCHEMA
         self._is_sealed = False
         self._task = environment.start(self._writer.run, f"ledger-{self.ledger_id}")
@@ -294,7 +294,7 @@ class WriteHandle(ClosedAtEnd):
         self.leave()
         if self._is_sealed:
             return
-        sealing = Answer(
+        sealing = PendingAnswer(
             self._seal,
             f"ledger-{self.ledger_id}-close",
         )
@@ -343,7 +343,7 @@ class WriteHandle(ClosedAtEnd):
         self, rows: Sequence[bytes] | pa.RecordBatch, row_count: int, byte_count: int
     ) -> "Future[int]":
         promise = Promise()
-        last = self._writer.submit(Submitted(rows, row_count, byte_count, promise))
+        last = self._writer.submit(Submission(rows, row_count, byte_count, promise))
         return kept(last) if self._settings.is_sync_deferred else promise
 
     def _require_may_wait(self, what: str) -> None:

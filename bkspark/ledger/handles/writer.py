@@ -24,7 +24,7 @@ from bkspark.format.journal import EncodedRecord
 from bkspark.ledger.handles.appender import Appender
 from bkspark.ledger.handles.backlog import Backlog
 from bkspark.ledger.handles.deadlines import Deadlines, Due
-from bkspark.ledger.handles.grouping import Group, Submitted
+from bkspark.ledger.handles.grouping import Group, Submission
 from bkspark.ledger.handles.lane import Lane
 from bkspark.ledger.handles.lanes import Lanes
 from bkspark.ledger.handles.membership import Membership, News
@@ -45,7 +45,7 @@ LANES_END_SECONDS = 3.0
 """How long an ending writer waits for copies that no acknowledgement needs."""
 
 
-class Writer:
+class WriterRunner:
     """Runs one writer's side of the protocol for one ledger in one term.
 
     Attributes:
@@ -84,7 +84,7 @@ class Writer:
 
     # --- called by others ------------------------------------------------------------------
 
-    def submit(self, submitted: Submitted) -> int:
+    def submit(self, submitted: Submission) -> int:
         """Take rows without waiting; return the id of their last entry, if no error follows.
 
         Raises:
@@ -263,7 +263,7 @@ class Writer:
         for step in instructions:
             self._carry_out(step)
 
-    def _send(self, taken: list[Submitted]) -> None:
+    def _send(self, taken: list[Submission]) -> None:
         """Put gathered submissions, up to the limits, into one record and send it."""
         rows = sum(submitted.row_count for submitted in taken)
         size = sum(submitted.byte_count for submitted in taken)
@@ -306,7 +306,7 @@ class Writer:
                 self._rolls.refused(step.reason)
             case steps.WarnOfGaps():
                 self._members.warn(step)
-            case steps.End():
+            case steps.EndWriter():
                 self._end(step.error)
 
     def _confirmation(self) -> EncodedRecord:

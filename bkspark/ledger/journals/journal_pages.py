@@ -28,7 +28,7 @@ STEPS_BACK = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class JournalPage:
     """Neighbouring records of one journal, ascending.
 
     Attributes:
@@ -102,7 +102,7 @@ class JournalPages:
         """Where the pages walked so far begin."""
         return tuple(self._index)
 
-    def page_of(self, root: ReadableRoot, entry_id: int) -> Page | None:
+    def page_of(self, root: ReadableRoot, entry_id: int) -> JournalPage | None:
         """Return the page that holds ``entry_id`` if this journal has the entry.
 
         Without such a page, return a page with the problem after the last record, if there is a
@@ -231,13 +231,13 @@ class JournalPages:
         return max(0, bisect_right(self._index, entry_id, key=lambda m: m.first_entry_id) - 1)
 
     @property
-    def _behind(self) -> Page | None:
+    def _behind(self) -> JournalPage | None:
         """The problem after the last passed record."""
         ends = "" if self._tail is Tail.CLEAN else f"ends {self._tail.value}"
         problem, is_cut = self._damage or ends, self._tail is Tail.INCOMPLETE and not self._damage
-        return Page((), 0, problem, is_cut) if problem else None
+        return JournalPage((), 0, problem, is_cut) if problem else None
 
-    def _page(self, reader: JournalReader, frames: Iterable[Span]) -> Page:
+    def _page(self, reader: JournalReader, frames: Iterable[Span]) -> JournalPage:
         records: list[StoredRecord] = []
         begin, end, problem = None, 0, ""
         for at, end in frames:
@@ -247,7 +247,7 @@ class JournalPages:
                 problem = f"is damaged at byte {at}"
             elif not stored.record.is_confirmation:
                 records.append(stored)
-        page, behind = Page(tuple(records), end - (begin or 0), problem), self._behind
+        page, behind = JournalPage(tuple(records), end - (begin or 0), problem), self._behind
         if problem or behind is None or end < self._end:
             return page
         return replace(page, problem=behind.problem, is_cut=behind.is_cut)

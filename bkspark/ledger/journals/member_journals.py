@@ -17,7 +17,7 @@ from bkspark.format import layout
 from bkspark.format.digest import Digester
 from bkspark.ledger.journals.journal_end import JournalEnds
 from bkspark.ledger.journals.journal_folder import find_journals, journals_of
-from bkspark.ledger.journals.journal_pages import IndexEntry, JournalPages, Page
+from bkspark.ledger.journals.journal_pages import IndexEntry, JournalPage, JournalPages
 from bkspark.ledger.journals.journal_reader import StoredRecord
 from bkspark.ledger.journals.member_end import MemberEnd, member_end
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
@@ -32,7 +32,7 @@ class NamedPage:
     """A page and the name of its journal."""
 
     journal: str
-    page: Page
+    page: JournalPage
 
 
 class MemberJournals:
@@ -99,7 +99,7 @@ class MemberJournals:
             only_new: skip known journals; for callers that have already seen their pages.
         """
 
-        def is_enough(page: Page) -> bool:
+        def is_enough(page: JournalPage) -> bool:
             stored = page.counting(ledger, entry_id)
             return _shows_all(stored) and stored.record not in refused
 
@@ -133,7 +133,7 @@ class MemberJournals:
         journals: Iterable[JournalPages],
         ledger: LedgerMetadata,
         entry_id: int,
-        is_enough: Callable[[Page], bool],
+        is_enough: Callable[[JournalPage], bool],
     ) -> list[NamedPage]:
         """Return pages of the journals that may hold the entry; journals of older terms are
         skipped.

@@ -24,7 +24,7 @@ from bkspark.ledger.entry_log_reader import EntryLogFile
 from bkspark.ledger.journals.journal_folder import find_journals
 from bkspark.ledger.journals.journal_reader import StoredRecord
 from bkspark.ledger.recovery.journal_tail import JournalTail, Since, newest_record, read_tail
-from bkspark.ledger.recovery.writer import Writer
+from bkspark.ledger.recovery.writer import LastWriter
 from bkspark.protocol.ledger import evidence
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, Fragment
 from bkspark.protocol.ledger.ownership import owners
@@ -34,7 +34,7 @@ from bkspark.protocol.recovery.losses import not_shown
 from bkspark.protocol.recovery.member_tail import MemberTail
 from bkspark.protocol.recovery.steps import (
     Failure,
-    Shown,
+    RecordShown,
 )
 from bkspark.protocol.recovery.verdicts import Doubt, MemberAnswer
 
@@ -59,7 +59,7 @@ class FenceAndRead:
     """
 
     ledger_id: int
-    writer: Writer
+    writer: LastWriter
     ensemble_index: int
     address: BookieAddress
     digest: DigestSpec
@@ -212,7 +212,7 @@ class FenceAndRead:
 
 
 @dataclass(frozen=True, slots=True)
-class LookUp:
+class FindRecord:
     """Find the newest record that ends at or before ``entry_id``; changes nothing.
 
     Attributes:
@@ -228,7 +228,7 @@ class LookUp:
     fragments: tuple[Fragment, ...]
     journals: tuple[str, ...] = ()
 
-    def run(self, beat: Heartbeat = no_heartbeat) -> Shown | Failure:
+    def run(self, beat: Heartbeat = no_heartbeat) -> RecordShown | Failure:
         """Runs on: driver thread | executor."""
         digester = make_digester(self.digest, self.password)
         try:
@@ -237,7 +237,7 @@ class LookUp:
         except (BookieUnavailableError, CorruptDataError) as error:
             return Failure(str(error))
 
-    def _shown(self, root: BookieRoot, digester: Digester, beat: Heartbeat) -> Shown:
+    def _shown(self, root: BookieRoot, digester: Digester, beat: Heartbeat) -> RecordShown:
         found = find_journals(root, self.address.bookie_id, self.ledger_id, self.journals)
         newest: AddRecord | None = None
         problems = [found.problem] if found.problem else []
@@ -256,8 +256,8 @@ class LookUp:
             except CorruptDataError as error:
                 problems.append(told_of(self.address.bookie_id, error.args[0]))
             if newest is not None and newest.last_entry_id == self.entry_id:
-                return Shown(newest)  # no other journal can have a newer record
-        return Shown(newest, "; ".join(problems))
+                return RecordShown(newest)  # no other journal can have a newer record
+        return RecordShown(newest, "; ".join(problems))
 
     def _likely_first(self, names: Sequence[str]) -> list[str]:
         """Return the journals of the term that owns the entry, then the rest."""

@@ -8,7 +8,7 @@ from bkspark.cluster.decisions import tell
 logger = logging.getLogger(__name__)
 
 
-class Notes:
+class RecoveryNotes:
     """Takes notes.
 
     Attributes:

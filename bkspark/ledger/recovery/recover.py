@@ -13,7 +13,7 @@ from typing import Any
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
-from bkspark.ledger.recovery.notes import Notes
+from bkspark.ledger.recovery.notes import RecoveryNotes
 from bkspark.ledger.recovery.recoverer import Consent, Recoverer
 from bkspark.ledger.recovery.running import Runner, TellingRunner, in_threads
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerState
@@ -91,7 +91,7 @@ def recover(
         NoSuchLedgerError: there is no such ledger.
         UnauthorizedError: the password is missing or wrong; no writer was fenced.
     """
-    note = Notes(ledger_id, tell)
+    note = RecoveryNotes(ledger_id, tell)
     runner: Runner = partial(in_threads, tell=note)
     if run is not None:
         runner = run.telling(note) if isinstance(run, TellingRunner) else run

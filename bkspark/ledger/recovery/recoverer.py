@@ -22,10 +22,10 @@ from bkspark.ledger.journals.journal_folder import journals_of
 from bkspark.ledger.recovery import fencing, write_back
 from bkspark.ledger.recovery.displacement import wait_for_others
 from bkspark.ledger.recovery.journal_tail import Since
-from bkspark.ledger.recovery.notes import Notes
+from bkspark.ledger.recovery.notes import RecoveryNotes
 from bkspark.ledger.recovery.opener import Opener
 from bkspark.ledger.recovery.running import Runner
-from bkspark.ledger.recovery.writer import Writer
+from bkspark.ledger.recovery.writer import LastWriter
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.recovery import steps
 from bkspark.protocol.recovery.recovering import LedgerRecovery, Looking
@@ -51,7 +51,7 @@ class Recoverer:
         ledger_id: int,
         password: Password,
         run: Runner,
-        note: Notes,
+        note: RecoveryNotes,
         accepts_loss: Consent,
         *,
         opens: bool = False,
@@ -74,7 +74,7 @@ class Recoverer:
         """The ledger as last read or written."""
         return self._seen.value
 
-    def recover(self) -> steps.End:
+    def recover(self) -> steps.EndRecovery:
         """Run the state machine to its end.
 
         Raises:
@@ -93,7 +93,7 @@ class Recoverer:
                         self._leave_reason(term, stuck)
                     case steps.Fail(error):
                         raise error
-                    case steps.End():
+                    case steps.EndRecovery():
                         self._carry_out(asked)
                         return instruction
                     case _:
@@ -202,7 +202,7 @@ class Recoverer:
     def _located(self, instruction: Any) -> Any:
         """Return the picklable form of an instruction about a member."""
         ledger, address = self._ledger, self._address(instruction.member)
-        writer = Writer.of(ledger)
+        writer = LastWriter.of(ledger)
         on_it = (address, ledger.settings.digest, self._password)
         known = (ledger.fragments, journals_of(ledger, instruction.member))
         match instruction:
@@ -210,11 +210,11 @@ class Recoverer:
                 since = Since(after, ledger.last_confirmed, ledger.settings.guarantees_write_quorum)
                 return fencing.FenceAndRead(ledger.ledger_id, writer, index, *on_it, since, *known)
             case steps.LookUp(_, entry_id):
-                return fencing.LookUp(ledger.ledger_id, *on_it, entry_id, *known)
+                return fencing.FindRecord(ledger.ledger_id, *on_it, entry_id, *known)
         groups = instruction.groups
         holders = {member: self._known[member] for group in groups for member in group.holders}
         whose = (ledger.ledger_id, ledger.term, ledger.token, writer, instruction.index)
-        return write_back.WriteBack(*whose, *on_it, groups, holders, instruction.must_fence)
+        return write_back.WriteCopies(*whose, *on_it, groups, holders, instruction.must_fence)
 
     def _leave_reason(self, term: int, stuck: steps.Stuck) -> None:
         reason = StuckRecovery(

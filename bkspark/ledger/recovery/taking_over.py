@@ -14,17 +14,17 @@ from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.password import Password
 from bkspark.cluster.records import Versioned
 from bkspark.errors import InvalidRequestError, LedgerClosedError
-from bkspark.ledger.recovery.notes import Notes
+from bkspark.ledger.recovery.notes import RecoveryNotes
 from bkspark.ledger.recovery.recover import RecoveryReport, never
 from bkspark.ledger.recovery.recoverer import Consent, Recoverer
 from bkspark.ledger.recovery.running import Runner, TellingRunner, in_threads
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.ledger.standing import Standing
+from bkspark.protocol.ledger.standing import ConfirmedEnd
 from bkspark.protocol.recovery import steps
 
 
 @dataclass(frozen=True, slots=True)
-class TakenOver:
+class LedgerTakeover:
     """A ledger OPEN for the caller, in the caller's own term.
 
     Attributes:
@@ -36,7 +36,7 @@ class TakenOver:
 
     seen: Versioned[LedgerMetadata]
     begun: Begun
-    standing: Standing
+    standing: ConfirmedEnd
     unjoined: frozenset[str]
     report: RecoveryReport
 
@@ -49,7 +49,7 @@ def take_over(
     run: Runner | None = None,
     tell: Callable[[str], None] | None = None,
     accepts_loss: Consent = never,
-) -> TakenOver:
+) -> LedgerTakeover:
     """Fence the writer of ledger ``ledger_id``, recover its entries, and become the ledger's
     writer.
 
@@ -70,7 +70,7 @@ def take_over(
         raise InvalidRequestError(
             f"ledger {ledger_id} takes no second writer", hint="write to a new ledger"
         )
-    note = Notes(ledger_id, tell)
+    note = RecoveryNotes(ledger_id, tell)
     runner = run or partial(in_threads, tell=note)
     if isinstance(runner, TellingRunner):
         runner = runner.telling(note)
@@ -90,11 +90,11 @@ def take_over(
         )
     found = (end.last_entry_id, end.kept, note.lines, end.lost_from, list(end.losses))
     report = RecoveryReport(ledger_id, *found, is_open=True)
-    return TakenOver(opener.seen, opener.begun, _standing(end), end.unjoined, report)
+    return LedgerTakeover(opener.seen, opener.begun, _standing(end), end.unjoined, report)
 
 
-def _standing(end: steps.End) -> Standing:
+def _standing(end: steps.EndRecovery) -> ConfirmedEnd:
     """Return where the ledger ends. Without a last record only the last entry id is known."""
     if end.last is None:
-        return Standing(end.last_entry_id)
-    return Standing(end.last_entry_id, end.last.length_bytes, 0, end.last.transactions)
+        return ConfirmedEnd(end.last_entry_id)
+    return ConfirmedEnd(end.last_entry_id, end.last.length_bytes, 0, end.last.transactions)

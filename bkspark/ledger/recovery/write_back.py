@@ -17,7 +17,7 @@ from bkspark.format.journal import EncodedRecord
 from bkspark.ledger.copying import DamagedInPlaceError, have_entry_log, new_journal
 from bkspark.ledger.entry_log_reader import NoGoodSourceError
 from bkspark.ledger.journals.journal_folder import find_journals
-from bkspark.ledger.recovery.writer import Writer
+from bkspark.ledger.recovery.writer import LastWriter
 from bkspark.protocol.ledger.metadata import Member
 from bkspark.protocol.ledger.record import Piece
 from bkspark.protocol.ledger.settings import DigestSpec
@@ -31,7 +31,7 @@ from bkspark.protocol.recovery.steps import (
 
 
 @dataclass(frozen=True, slots=True)
-class WriteBack:
+class WriteCopies:
     """Give one bookie its copies of the groups that a recovery keeps.
 
     Records keep their own term and LAC, byte for byte. With the recovery's LAC, a reader would see
@@ -51,7 +51,7 @@ class WriteBack:
     ledger_id: int
     term: int
     token: str
-    writer: Writer
+    writer: LastWriter
     ensemble_index: int
     address: BookieAddress
     digest: DigestSpec

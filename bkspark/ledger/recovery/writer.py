@@ -8,7 +8,7 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class LastWriter:
     """The last writer of a ledger; a recovery fences the writer before looking for records.
 
     Only the last writer can still be writing, so one marker fences all, after any number of
@@ -24,7 +24,7 @@ class Writer:
     taken: Taken
 
     @classmethod
-    def of(cls, ledger: LedgerMetadata) -> "Writer":
+    def of(cls, ledger: LedgerMetadata) -> "LastWriter":
         """Return the writer of the ledger's last fragment."""
         ledger_id, fragment = ledger.ledger_id, ledger.last_fragment
         fence = layout.term_marker(ledger_id, fragment.term + 1)

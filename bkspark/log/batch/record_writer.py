@@ -39,7 +39,7 @@ from bkspark.log.batch.commit_in_progress import CommitInProgress
 from bkspark.log.undecided import Undecided
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.record import Transaction
-from bkspark.protocol.ledger.standing import FIRST, Standing
+from bkspark.protocol.ledger.standing import FIRST, ConfirmedEnd
 from bkspark.protocol.log.batch import AttemptReport, CommitPlan, Holders, plan_commit
 from bkspark.protocol.log.transactions import remembering
 from bkspark.protocol.writer import steps
@@ -79,7 +79,7 @@ class RecordWriter:
         *,
         term: int,
         token: str,
-        standing: Standing = FIRST,
+        standing: ConfirmedEnd = FIRST,
         begun: Begun | None = None,
         unjoined: Collection[str] = (),
     ) -> None:
@@ -270,7 +270,7 @@ class RecordWriter:
                 self._members.joined(replace(step, replaced=(old, self._noted.get(old, reason))))
             case steps.WarnOfGaps():
                 self._members.warn(step)
-            case steps.End(error) if error is not None:
+            case steps.EndWriter(error) if error is not None:
                 raise error
         return ()
 

@@ -19,7 +19,7 @@ from functools import partial
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.hang_memory import Answer
+from bkspark.cluster.hang_memory import PendingAnswer
 from bkspark.cluster.password import Password
 from bkspark.cluster.records import Versioned
 from bkspark.errors import BookKeeperError, NoSuchLedgerError
@@ -223,7 +223,7 @@ def views_of(cluster: Cluster, logs: Sequence[LogRecord], password: Password) ->
                 found[log.name] = view_of(cluster, log, password)
 
     shares = [logs[n::THREADS_MAX] for n in range(min(THREADS_MAX, len(logs)))]
-    answers = [Answer(partial(look, share), "look-at-logs") for share in shares]
+    answers = [PendingAnswer(partial(look, share), "look-at-logs") for share in shares]
     until = environment.monotonic() + END_SECONDS
     for answer in answers:
         if answer.is_there_within(max(0.0, until - environment.monotonic())):

@@ -44,14 +44,16 @@ _DIGEST_MASK = (1 << 8 * _DIGEST_BYTES) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class CommittedTail:
     """The ledger at the log's end, and its number of committed entries."""
 
     ledger: LedgerMetadata
     entry_count: int
 
 
-def require_same_rows(cluster: Cluster, request: WriteRequest, batch: Staged, tail: Tail) -> None:
+def require_same_rows(
+    cluster: Cluster, request: WriteRequest, batch: Staged, tail: CommittedTail
+) -> None:
     """Check that ``batch``, the last committed batch of its query, has the same rows as before.
 
     Raises:
@@ -79,7 +81,7 @@ def require_same_rows(cluster: Cluster, request: WriteRequest, batch: Staged, ta
 
 
 def _find_committed(
-    cluster: Cluster, request: WriteRequest, done: Transaction, tail: Tail
+    cluster: Cluster, request: WriteRequest, done: Transaction, tail: CommittedTail
 ) -> tuple[LedgerMetadata, AddRecord] | None:
     """Return the record that committed the batch, with its ledger; None if the log dropped it."""
     password = request.password

@@ -229,9 +229,9 @@ class TailWriter:
         is_last = is_repeated(run.query_id, done.version, self._last_version, request.log_name)
         if is_last and request.compares_repeats:
             # Imported here, because only repeated batches are read.
-            from bkspark.log.streams.repeated_batch import Tail, require_same_rows
+            from bkspark.log.streams.repeated_batch import CommittedTail, require_same_rows
 
-            tail = Tail(self._writer.metadata, self._writer.last_add_confirmed + 1)
+            tail = CommittedTail(self._writer.metadata, self._writer.last_add_confirmed + 1)
             require_same_rows(self._cluster, request, batch, tail)
 
     @property

@@ -50,7 +50,7 @@ from bkspark.errors import (
 from bkspark.protocol.ledger.beginning import Beginning
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.settings import LedgerSettings
-from bkspark.protocol.ledger.standing import Standing
+from bkspark.protocol.ledger.standing import ConfirmedEnd
 
 INVALID_ENTRY_ID = -1
 """LAC or last entry of a ledger without entries."""
@@ -148,7 +148,7 @@ class LedgerMetadata:
     last_entry_id: int | None = None
     length_bytes: int | None = None
     transactions: Mapping[str, int] = field(default_factory=dict, hash=False)
-    laid_down: Standing | None = None
+    laid_down: ConfirmedEnd | None = None
     left: frozenset[Member] = frozenset()
 
     def __post_init__(self) -> None:

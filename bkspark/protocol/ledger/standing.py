@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ConfirmedEnd:
     """Where the next writer continues a ledger: no entry up to there is undecided.
 
     Attributes:
@@ -21,5 +21,5 @@ class Standing:
     transactions: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
-FIRST = Standing()
+FIRST = ConfirmedEnd()
 """The standing of a ledger's first writer."""

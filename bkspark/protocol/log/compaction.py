@@ -32,7 +32,7 @@ from bkspark.protocol.log import ledger_list
 from bkspark.protocol.log.ledger_list import (
     LOST_ENTRIES,
     LoggedLedger,
-    Page,
+    LogPage,
     PageContents,
     PageSource,
     Stretch,
@@ -45,12 +45,12 @@ TARGET_BYTES = 64 * 2**20
 RUN_LENGTH_MAX = 1024
 """Ledgers of a run; bounds, with the target, the work lost if the compare-and-set fails."""
 
-MakePage: TypeAlias = Callable[[PageContents], Page]
+MakePage: TypeAlias = Callable[[PageContents], LogPage]
 """Makes a page durable, under a unique name ("paging", rule 2)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class MergeRange:
     """Neighbouring ledgers to merge: those with the offsets ``[begin, end)``."""
 
     begin: int
@@ -59,7 +59,7 @@ class Run:
     length_bytes: int
 
 
-def runs_of(log: LogRecord, target_bytes: int = TARGET_BYTES) -> Iterator[Run]:
+def runs_of(log: LogRecord, target_bytes: int = TARGET_BYTES) -> Iterator[MergeRange]:
     """Yield runs of the ledgers at most half as large as ``target_bytes``, in order.
 
     A merged run is larger than half the target, unless the run held all small ledgers between
@@ -81,11 +81,11 @@ def runs_of(log: LogRecord, target_bytes: int = TARGET_BYTES) -> Iterator[Run]:
     yield from _run(begun)
 
 
-def _run(places: Sequence[LoggedLedger]) -> Iterator[Run]:
+def _run(places: Sequence[LoggedLedger]) -> Iterator[MergeRange]:
     """Yield the run of ``places``; a single ledger makes no run."""
     if len(places) > 1:
         length = sum(place.length_bytes for place in places)
-        yield Run(places[0].first_offset, places[-1].end_offset, len(places), length)
+        yield MergeRange(places[0].first_offset, places[-1].end_offset, len(places), length)
 
 
 def compacted(
@@ -171,7 +171,7 @@ def _with_place(
     for one in stretches:
         if one.end_offset <= begin or end <= one.first_offset:
             found.append(one)
-        elif not isinstance(one, Page):
+        elif not isinstance(one, LogPage):
             if one.end_offset == end:
                 found.append(place)
         elif one.first_offset < begin or end <= one.end_offset:
@@ -185,7 +185,7 @@ def _page_with_place(
     contents: PageContents, place: LoggedLedger, make_page: MakePage, source: PageSource
 ) -> PageContents:
     parts = _with_place(contents.stretches, place, make_page, source)
-    ledgers = tuple(one for one in parts if not isinstance(one, Page))
+    ledgers = tuple(one for one in parts if not isinstance(one, LogPage))
     return PageContents(ledgers=ledgers, pages=ledger_list.pages_of(parts))
 
 
@@ -196,7 +196,7 @@ def _within(
     for one in stretches:
         if one.end_offset <= begin or end <= one.first_offset:
             continue
-        if isinstance(one, Page) and (one.first_offset < begin or end < one.end_offset):
+        if isinstance(one, LogPage) and (one.first_offset < begin or end < one.end_offset):
             yield from _within(source.contents(one).stretches, begin, end, source)
         else:
             yield one

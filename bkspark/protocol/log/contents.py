@@ -35,7 +35,7 @@ from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.ledger_list import (
     LedgerList,
     LoggedLedger,
-    Page,
+    LogPage,
     PageSource,
     Stretch,
 )
@@ -218,7 +218,7 @@ class LogContents:
     def has_pages(self) -> bool:
         return bool(self.older or self.dropped.all_pages)
 
-    def every_page(self) -> Iterator[Page]:
+    def every_page(self) -> Iterator[LogPage]:
         """Yield all pages below the record."""
         of_places = ledger_list.pages_of(self.older)
         return ledger_list.every_page((*of_places, *self.dropped.all_pages), self.source)

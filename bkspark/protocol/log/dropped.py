@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from bkspark.protocol.log import ledger_list
-from bkspark.protocol.log.ledger_list import Page, PageSource
+from bkspark.protocol.log.ledger_list import LogPage, PageSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,12 @@ class DroppedLedgers:
 
     ids: tuple[int, ...] = ()
     to_delete: tuple[int, ...] = ()
-    pages: tuple[Page, ...] = ()
-    pages_to_delete: tuple[Page, ...] = ()
+    pages: tuple[LogPage, ...] = ()
+    pages_to_delete: tuple[LogPage, ...] = ()
     of_tail: int = 0
 
     @property
-    def all_pages(self) -> tuple[Page, ...]:
+    def all_pages(self) -> tuple[LogPage, ...]:
         return (*self.pages, *self.pages_to_delete)
 
     def has(self, ledger_id: int, source: PageSource) -> bool:
@@ -36,12 +36,12 @@ class DroppedLedgers:
         """Return these with ``of_tail`` hidden entries of the tail."""
         return replace(self, of_tail=of_tail)
 
-    def with_more(self, ids: Iterable[int], pages: Iterable[Page] = ()) -> "DroppedLedgers":
+    def with_more(self, ids: Iterable[int], pages: Iterable[LogPage] = ()) -> "DroppedLedgers":
         """Return these with more ledgers, not to be deleted, or not yet."""
         return replace(self, ids=(*self.ids, *ids), pages=(*self.pages, *pages))
 
     def with_more_to_delete(
-        self, ids: Collection[int], pages: Iterable[Page] = ()
+        self, ids: Collection[int], pages: Iterable[LogPage] = ()
     ) -> "DroppedLedgers":
         """Return these with more ledgers, to be deleted."""
         return replace(

@@ -53,7 +53,7 @@ class LoggedLedger:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class LogPage:
     """A reference to a page, with a summary of the page (rule 2).
 
     Attributes:
@@ -88,7 +88,7 @@ class Page:
         return self.least_id <= ledger_id <= self.greatest_id
 
 
-Stretch: TypeAlias = LoggedLedger | Page
+Stretch: TypeAlias = LoggedLedger | LogPage
 """A dense range of a log's offsets."""
 
 
@@ -101,7 +101,7 @@ class PageContents:
     """
 
     ledgers: tuple[LoggedLedger, ...] = ()
-    pages: tuple[Page, ...] = ()
+    pages: tuple[LogPage, ...] = ()
     ids: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -113,13 +113,13 @@ class PageContents:
     def stretches(self) -> Sequence[Stretch]:
         return self.ledgers or self.pages
 
-    def named(self, name: str) -> Page:
+    def named(self, name: str) -> LogPage:
         """Return the reference to this page under ``name``."""
         if self.ids:
-            return Page(name, 0, 0, 0, 0, len(self.ids), min(self.ids), max(self.ids))
+            return LogPage(name, 0, 0, 0, 0, len(self.ids), min(self.ids), max(self.ids))
         parts = self.stretches
         ids = [one.ledger_id for one in self.ledgers]
-        return Page(
+        return LogPage(
             name=name,
             height=1 + max((page.height for page in self.pages), default=0),
             first_offset=parts[0].first_offset,
@@ -135,7 +135,7 @@ class PageContents:
 class PageSource(Protocol):
     """Fetches the pages of one log."""
 
-    def contents(self, page: Page) -> PageContents:
+    def contents(self, page: LogPage) -> PageContents:
         """Return the content of ``page``.
 
         Raises:
@@ -148,7 +148,7 @@ class PageSource(Protocol):
 class NoPages:
     """The source of a record without pages, made in memory."""
 
-    def contents(self, page: Page) -> PageContents:
+    def contents(self, page: LogPage) -> PageContents:
         raise InvalidRequestError(f"page {page.name} is not at hand")
 
 
@@ -204,7 +204,7 @@ def split(
     """Return the stretches up to the last page, and the later ledgers."""
     newest: list[LoggedLedger] = []
     for one in reversed(stretches):
-        if isinstance(one, Page):
+        if isinstance(one, LogPage):
             break
         newest.append(one)
     return tuple(stretches[: len(stretches) - len(newest)]), tuple(reversed(newest))
@@ -212,23 +212,24 @@ def split(
 
 def count_of(stretches: Iterable[Stretch]) -> int:
     """Return the number of ledgers."""
-    return sum(one.ledger_count if isinstance(one, Page) else 1 for one in stretches)
+    return sum(one.ledger_count if isinstance(one, LogPage) else 1 for one in stretches)
 
 
 def versions_of(stretches: Iterable[Stretch]) -> int:
     """Return how many ledgers have joined here; a compacted place counts all its former ledgers."""
     return sum(
-        one.merged_count + (one.ledger_count if isinstance(one, Page) else 1) for one in stretches
+        one.merged_count + (one.ledger_count if isinstance(one, LogPage) else 1)
+        for one in stretches
     )
 
 
-def pages_of(stretches: Iterable[Stretch]) -> tuple[Page, ...]:
-    return tuple(one for one in stretches if isinstance(one, Page))
+def pages_of(stretches: Iterable[Stretch]) -> tuple[LogPage, ...]:
+    return tuple(one for one in stretches if isinstance(one, LogPage))
 
 
 def ids_of(stretches: Iterable[Stretch]) -> tuple[int, ...]:
     """Return the ids of the ledgers that are on no page."""
-    return tuple(one.ledger_id for one in stretches if not isinstance(one, Page))
+    return tuple(one.ledger_id for one in stretches if not isinstance(one, LogPage))
 
 
 def ledgers_in(
@@ -238,7 +239,7 @@ def ledgers_in(
     for one in stretches:
         if min(end, one.end_offset) <= max(begin, one.first_offset):
             continue
-        if isinstance(one, Page):
+        if isinstance(one, LogPage):
             yield from ledgers_in(source.contents(one).stretches, begin, end, source)
         else:
             yield one
@@ -250,7 +251,7 @@ def lost_in(
     """Yield the lost places with some of the offsets ``[begin, end)``; read only their pages."""
     for one in stretches:
         if one.entry_count >= LOST_ENTRIES and begin < one.end_offset and one.first_offset < end:
-            if isinstance(one, Page):
+            if isinstance(one, LogPage):
                 yield from lost_in(source.contents(one).stretches, begin, end, source)
             else:
                 yield one
@@ -266,7 +267,7 @@ def bytes_in(stretches: Iterable[Stretch], begin: int, end: int, source: PageSou
         first, past = max(begin, one.first_offset), min(end, one.end_offset)
         if past <= first:
             continue
-        if isinstance(one, Page) and past - first < one.entry_count:
+        if isinstance(one, LogPage) and past - first < one.entry_count:
             total += bytes_in(source.contents(one).stretches, begin, end, source)
         else:
             total += one.length_bytes * (past - first) // one.entry_count
@@ -281,14 +282,14 @@ def opened_at(stretches: Iterable[Stretch], offset: int, source: PageSource) -> 
     """
     found: list[Stretch] = []
     for one in stretches:
-        if isinstance(one, Page) and one.first_offset < offset < one.end_offset:
+        if isinstance(one, LogPage) and one.first_offset < offset < one.end_offset:
             found += opened_at(source.contents(one).stretches, offset, source)
         else:
             found.append(one)
     return tuple(found)
 
 
-def have(pages: Iterable[Page], ledger_id: int, source: PageSource) -> bool:
+def have(pages: Iterable[LogPage], ledger_id: int, source: PageSource) -> bool:
     """Whether a ledger is on one of ``pages``, or on a page below them (rule 3)."""
     for page in pages:
         if page.may_have(ledger_id):
@@ -300,7 +301,9 @@ def have(pages: Iterable[Page], ledger_id: int, source: PageSource) -> bool:
     return False
 
 
-def not_all_in(pages: Iterable[Page], ids: Collection[int], source: PageSource) -> tuple[Page, ...]:
+def not_all_in(
+    pages: Iterable[LogPage], ids: Collection[int], source: PageSource
+) -> tuple[LogPage, ...]:
     """Return ``pages`` without pages whose ledgers are all among ``ids``."""
     return tuple(
         page
@@ -309,7 +312,7 @@ def not_all_in(pages: Iterable[Page], ids: Collection[int], source: PageSource) 
     )
 
 
-def every_page(pages: Iterable[Page], source: PageSource) -> Iterator[Page]:
+def every_page(pages: Iterable[LogPage], source: PageSource) -> Iterator[LogPage]:
     """Yield ``pages`` and all pages below; reads every page that may have pages."""
     for page in pages:
         yield page
@@ -317,7 +320,7 @@ def every_page(pages: Iterable[Page], source: PageSource) -> Iterator[Page]:
             yield from every_page(source.contents(page).pages, source)
 
 
-def every_id(pages: Iterable[Page], source: PageSource) -> Iterator[int]:
+def every_id(pages: Iterable[LogPage], source: PageSource) -> Iterator[int]:
     """Yield the ids of all ledgers on ``pages``; reads every page."""
     for page in pages:
         found = source.contents(page)

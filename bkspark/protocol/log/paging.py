@@ -16,7 +16,7 @@ another page.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from bkspark.protocol.log.ledger_list import Page, PageContents, Stretch, pages_of
+from bkspark.protocol.log.ledger_list import LogPage, PageContents, Stretch, pages_of
 from bkspark.protocol.log.record import LogRecord
 
 PAGE_LENGTH = 64
@@ -35,14 +35,14 @@ class Paged:
     record: LogRecord
     new_name: Callable[[], str]
     length: int
-    pages: list[tuple[Page, PageContents]] = field(default_factory=list)
+    pages: list[tuple[LogPage, PageContents]] = field(default_factory=list)
 
     @property
     def kept_max(self) -> int:
         """Most items of each kind in a record: paging then leaves room for ``length`` more."""
         return 2 * self.length
 
-    def page(self, contents: PageContents) -> Page:
+    def page(self, contents: PageContents) -> LogPage:
         made = contents.named(self.new_name())
         self.pages.append((made, contents))
         return made
@@ -101,7 +101,7 @@ def _row(stretches: Sequence[Stretch], height: int) -> tuple[int, int]:
 
 
 def _height(stretch: Stretch) -> int:
-    return stretch.height if isinstance(stretch, Page) else -1
+    return stretch.height if isinstance(stretch, LogPage) else -1
 
 
 def _page_dropped(result: Paged) -> None:
@@ -122,15 +122,15 @@ def _page_dropped(result: Paged) -> None:
 
 def _with_pages_of_ids(
     result: Paged, ids: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[Page, ...]]:
-    pages: list[Page] = []
+) -> tuple[tuple[int, ...], tuple[LogPage, ...]]:
+    pages: list[LogPage] = []
     while len(ids) > result.kept_max:
         pages.append(result.page(PageContents(ids=ids[: result.length])))
         ids = ids[result.length :]
     return ids, tuple(pages)
 
 
-def _sorted(result: Paged, pages: tuple[Page, ...]) -> tuple[Page, ...]:
+def _sorted(result: Paged, pages: tuple[LogPage, ...]) -> tuple[LogPage, ...]:
     """Return ``pages`` with the highest first: dropped ledgers have no order of their own."""
     by_height = sorted(pages, key=lambda page: -page.height)
     return pages_of(_with_taller(result, by_height))

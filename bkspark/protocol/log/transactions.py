@@ -79,16 +79,16 @@ def prefix_of(*, of_queries: bool) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class TransactionKeys:
     """The keys of all applications, or of all queries; the oldest first."""
 
     named: list[str]
     digests: list[str]
 
 
-def kinds_of(transactions: Transactions) -> tuple[Kind, Kind]:
+def kinds_of(transactions: Transactions) -> tuple[TransactionKeys, TransactionKeys]:
     """Return applications and queries, found in a single pass: there may be thousands."""
-    applications, queries = Kind([], []), Kind([], [])
+    applications, queries = TransactionKeys([], []), TransactionKeys([], [])
     length, prefix = 1 + DIGEST_LENGTH, _FORGOTTEN[True]
     for key in transactions:
         if key[:1] != "#":
@@ -195,7 +195,7 @@ def known_queries(transactions: Transactions) -> list[str]:
 
 
 def _shrink(
-    found: dict[str, int], kind: Kind, most: int, digests_most: int, *, counter: str
+    found: dict[str, int], kind: TransactionKeys, most: int, digests_most: int, *, counter: str
 ) -> None:
     """Replace the oldest names of a kind by digests, and drop digests (rules 1 to 3).
 

@@ -55,9 +55,9 @@ class RecordSearch:
         """Return the next step after an answer to an instruction."""
         match event:
             case steps.Answer(steps.LookUp(member), result):
-                is_sure = isinstance(result, steps.Shown) and not result.problem
-                record = result.record if isinstance(result, steps.Shown) else None
-                problem = result.problem if isinstance(result, steps.Shown) else str(result)
+                is_sure = isinstance(result, steps.RecordShown) and not result.problem
+                record = result.record if isinstance(result, steps.RecordShown) else None
+                problem = result.problem if isinstance(result, steps.RecordShown) else str(result)
                 return replace(
                     self,
                     awaited=self.awaited - {member},

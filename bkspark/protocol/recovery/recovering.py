@@ -81,7 +81,7 @@ class Looking:
             case steps.LedgerSeen(ledger) if ledger.state is LedgerState.CLOSED:
                 end = _end_of(ledger)
                 line = f"ledger {ledger.ledger_id} is CLOSED at entry {end} already"
-                return Ended(), (Note(line), steps.End(end))
+                return Ended(), (Note(line), steps.EndRecovery(end))
             case steps.LedgerSeen(ledger) if self.takeovers >= TAKEOVERS_MAX:
                 return Ended(), (steps.Fail(steps.DisplacedError.of(ledger.ledger_id)),)
             case steps.LedgerSeen():
@@ -355,7 +355,7 @@ class Closing:
         notes = [Note(f"ledger {ledger.ledger_id} is CLOSED at entry {end}")]
         notes += [Note(f"DATA LOSS: {loss}", is_warning=True) for loss in decision.given_up]
         kept = len(decision.kept)
-        return Ended(), (*notes, steps.End(end, kept, decision.lost_from, decision.losses))
+        return Ended(), (*notes, steps.EndRecovery(end, kept, decision.lost_from, decision.losses))
 
 
 def _stop(term: Term, stuck: steps.Stuck, instructions: Sequence[steps.Instruction]) -> "Step":

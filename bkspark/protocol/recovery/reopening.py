@@ -229,7 +229,7 @@ def told_of(
     line = f"ledger {opened.ledger_id} is OPEN in term {opened.term}, from entry {begin} on"
     lost = (Note(f"DATA LOSS: {loss}", is_warning=True) for loss in decision.given_up)
     told = (len(decision.kept), decision.lost_from, decision.losses)
-    end = steps.End(decision.end, *told, opened, decision.last, unjoined)
+    end = steps.EndRecovery(decision.end, *told, opened, decision.last, unjoined)
     return (Note(line), *lost, end)
 
 

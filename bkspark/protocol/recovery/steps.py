@@ -44,7 +44,7 @@ class Silence(Failure):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class RecordShown:
     """The newest record shown by a bookie up to some entry, or None.
 
     Attributes:
@@ -109,7 +109,7 @@ class Answer:
     """A member's answer to an instruction, or the reason for a missing answer."""
 
     to: "Fence | LookUp | WriteBack"
-    result: MemberTail | Shown | WrittenBack | Unreadable | Displaced | Failure
+    result: MemberTail | RecordShown | WrittenBack | Unreadable | Displaced | Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ class Ask:
 class LookUp:
     """Find the newest record on a member that ends at or before ``entry_id``.
 
-    Answered by ``Shown`` or ``Failure``.
+    Answered by ``RecordShown`` or ``Failure``.
     """
 
     member: Member
@@ -336,7 +336,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class EndRecovery:
     """The ledger is CLOSED, or OPEN for a new writer.
 
     Attributes:
@@ -381,6 +381,6 @@ Instruction = (
     | Prune
     | LeaveReason
     | Note
-    | End
+    | EndRecovery
     | Fail
 )

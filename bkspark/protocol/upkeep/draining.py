@@ -15,7 +15,7 @@ other ledger an entry may be on an ack quorum only: fewer than Qa members of eac
 from collections.abc import Callable, Collection, Iterator
 
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
-from bkspark.protocol.upkeep.repairing import Need, Place, Standing, fewest_copies
+from bkspark.protocol.upkeep.repairing import MemberState, Need, Place, fewest_copies
 
 
 def is_named(ledger: LedgerMetadata, bookie_ids: Collection[str]) -> bool:
@@ -28,7 +28,7 @@ def is_named(ledger: LedgerMetadata, bookie_ids: Collection[str]) -> bool:
 def places_to_leave(
     ledger: LedgerMetadata,
     bookie_ids: Collection[str],
-    standing: Callable[[Member], Standing],
+    standing: Callable[[Member], MemberState],
 ) -> Iterator[Need]:
     """Yield the places to move from these bookies; none if the ledger is not closed (rule 2)."""
     if ledger.state is not LedgerState.CLOSED:

@@ -57,7 +57,7 @@ class Place:
         return here == (other.ledger_id, other.fragment_first_entry_id)
 
 
-class Standing(Enum):
+class MemberState(Enum):
     """The state of a member that lacks data."""
 
     ANSWERS = "it answers"
@@ -75,7 +75,7 @@ class Need:
     """
 
     place: Place
-    standing: Standing
+    standing: MemberState
     copies: int
     reason: str
 
@@ -95,7 +95,7 @@ class Way(Enum):
     WAIT = "wait"
 
 
-def way_of(standing: Standing, *, is_lost: bool, is_given_up: bool = False) -> Way:
+def way_of(standing: MemberState, *, is_lost: bool, is_given_up: bool = False) -> Way:
     """Decide how to repair a member's place (rule 2).
 
     Args:
@@ -103,9 +103,9 @@ def way_of(standing: Standing, *, is_lost: bool, is_given_up: bool = False) -> W
             answers.
         is_given_up: whether the member has been silent past the time limit.
     """
-    if standing is Standing.SILENT:
+    if standing is MemberState.SILENT:
         return Way.REPLACE if is_given_up else Way.WAIT
-    return Way.REPLACE if standing is Standing.GONE or is_lost else Way.FILL
+    return Way.REPLACE if standing is MemberState.GONE or is_lost else Way.FILL
 
 
 def fewest_copies(quorum: Quorum, without: Collection[int]) -> int:

@@ -333,7 +333,7 @@ class WarnOfGaps:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class EndWriter:
     """The writer has ended; None if all submitted adds are acknowledged."""
 
     error: BookKeeperError | None
@@ -354,5 +354,5 @@ Instruction = (
     | RolledOver
     | NotRolled
     | WarnOfGaps
-    | End
+    | EndWriter
 )

@@ -169,10 +169,10 @@ class LedgerWriter:
             found += self._check()
         except BookKeeperError as error:
             self.has_ended = True
-            return (*found, steps.End(error))
+            return (*found, steps.EndWriter(error))
         if self.is_stopping and not any(self.pending.unfinished):
             self.has_ended = True
-            found += [*(self._confirm() if self.metadata.goes_on else ()), steps.End(None)]
+            found += [*(self._confirm() if self.metadata.goes_on else ()), steps.EndWriter(None)]
         return tuple(found)
 
     def _react(self, event: steps.Event) -> list[steps.Instruction]:

@@ -302,7 +302,7 @@ def test_recovery_says_so_in_the_metadata_before_it_fences(memory_rig: Rig) -> N
 
     def look(instruction: object) -> None:
         states.append(memory_rig.ledger(writer.ledger_id).state)
-        stop_at(write_back.WriteBack)(instruction)
+        stop_at(write_back.WriteCopies)(instruction)
 
     with pytest.raises(OutcomeUnknownError):
         writer.recover(run=one_by_one(before=look))
@@ -363,7 +363,7 @@ def test_recovery_by_several_readers_ends_at_one_entry(memory_rig: Rig) -> None:
 
     def recover_with(others: list[None]) -> None:
         def overtaken(instruction: object) -> None:
-            if isinstance(instruction, write_back.WriteBack) and others:
+            if isinstance(instruction, write_back.WriteCopies) and others:
                 others.pop()
                 recover_with(others)
 

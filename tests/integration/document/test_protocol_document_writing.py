@@ -268,7 +268,7 @@ def test_recovery_converges_whoever_wins_the_closing_compare_and_set(memory_rig:
     ends: list[int] = []
 
     def other(instruction: object) -> None:
-        if isinstance(instruction, write_back.WriteBack) and not ends:
+        if isinstance(instruction, write_back.WriteCopies) and not ends:
             ends.append(-2)  # once
             ends.append(writer.recover(run=one_by_one(lost=writer.names[:1])).last_entry_id)
 

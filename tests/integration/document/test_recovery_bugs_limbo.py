@@ -34,7 +34,7 @@ def test_rb_14_a_fence_that_is_lost_during_a_recovery(
     made: list[object] = []
 
     def lose(instruction: object) -> None:
-        if isinstance(instruction, write_back.WriteBack):
+        if isinstance(instruction, write_back.WriteCopies):
             if len(made) == copies:
                 lose_fences(memory_rig, writer)
                 late(writer, 1, 0, 1)

@@ -72,7 +72,7 @@ def test_recovery_adds_and_reads_in_an_older_term_come_to_nothing(
     newer: list[Successor] = []
 
     def overtaken(instruction: object) -> None:
-        if isinstance(instruction, write_back.WriteBack) and not newer:
+        if isinstance(instruction, write_back.WriteCopies) and not newer:
             newer.append(Successor(first))
             newer[0].add(*ALL, acknowledges=True)
 

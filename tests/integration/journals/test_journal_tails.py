@@ -17,7 +17,7 @@ from bkspark.ledger.journals import journal_reader
 from bkspark.ledger.recovery import fencing, journal_tail, running
 from bkspark.ledger.recovery.journal_tail import JournalTail, Since, newest_record, read_tail
 from bkspark.ledger.recovery.running import in_threads
-from bkspark.ledger.recovery.write_back import WriteBack
+from bkspark.ledger.recovery.write_back import WriteCopies
 from bkspark.protocol.ledger.record import AddRecord, confirmation
 from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.recovery.steps import Silence
@@ -367,7 +367,7 @@ def test_a_recovery_tells_whom_it_asks_and_leaves_its_reason(memory_rig: Rig) ->
     writer.add(0, acknowledges=False)
     told: list[str] = []
     with pytest.raises(OutcomeUnknownError):
-        writer.recover(run=one_by_one(before=stop_at(WriteBack)), tell=told.append)
+        writer.recover(run=one_by_one(before=stop_at(WriteCopies)), tell=told.append)
     assert told[1] == f"asking {', '.join(writer.names)}"
     assert writer.cluster.upkeep.recoveries.get(str(writer.ledger_id)) is None
     with pytest.raises(NotEnoughBookiesError) as caught:

@@ -5,14 +5,14 @@ from collections.abc import Callable
 import pytest
 
 from bkspark.admin.repairing.repair import Repair
-from bkspark.admin.repairing.repair_plan import RepairPlan, Step
+from bkspark.admin.repairing.repair_plan import RepairPlan, RepairStep
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import CorruptDataError
 from bkspark.format import layout
 from bkspark.ledger.recovery.running import in_threads
-from bkspark.protocol.upkeep.repairing import Need, Place, Standing, Way
+from bkspark.protocol.upkeep.repairing import MemberState, Need, Place, Way
 from tests.integration.rig import Rig
 
 LONG = 700_000
@@ -23,7 +23,9 @@ def move(rig: Rig, ledger_id: int, index: int, to: str) -> None:
     """Let another bookie have a place of the last fragment."""
     fragment = rig.ledger(ledger_id).last_fragment
     place = Place(ledger_id, fragment.first_entry_id, index, fragment.ensemble[index])
-    step = Step(Need(place, Standing.ANSWERS, 0, "it moves"), Way.REPLACE, to=to, is_move=True)
+    step = RepairStep(
+        Need(place, MemberState.ANSWERS, 0, "it moves"), Way.REPLACE, to=to, is_move=True
+    )
     with Cluster(rig.uri) as cluster:
         work = Repair(cluster, Password(), in_threads, None)
         work.carry_out(RepairPlan((step,)), lambda _done, _total: None)

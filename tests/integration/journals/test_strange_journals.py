@@ -173,7 +173,7 @@ def test_a_bookie_with_something_strange_may_have_the_record_of_the_confirmed_en
     known = writer.cluster.addresses()
     search, asked = RecordSearch.of(ledger.fragments, 2, tuple(known), frozenset())
     how = (ledger.settings.digest, Password(), 2, ledger.fragments)
-    look_ups = [fencing.LookUp(writer.ledger_id, known[to.member], *how) for to in asked]
+    look_ups = [fencing.FindRecord(writer.ledger_id, known[to.member], *how) for to in asked]
     for to, result in zip(asked, one_by_one(lost=[writer.names[0]])(look_ups), strict=True):
         search, more = search.receive(Answer(to, result))
         assert not more

@@ -19,7 +19,7 @@ from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.log.streams import appending, commit
 from bkspark.log.streams.commit import abort
 from bkspark.log.streams.micro_batch import StreamPart
-from bkspark.protocol.log.compaction import Run
+from bkspark.protocol.log.compaction import MergeRange
 from tests.integration.rig import Rig, flat, partitions_of
 from tests.integration.stream_driver import Driver, settled_rows
 
@@ -147,5 +147,7 @@ def test_work_of_upkeep_changes_nothing_in_another_cluster(rig: Rig) -> None:
     exchange(rig)
     recovered = RecoverLedger(*place, 0, Password(), seals=True).run()
     assert OTHERS in recovered.problem
-    compacted = CompactRun(*place, rig.log_name, 1, Run(0, 8, 2, 100), Password()).carry_out()
+    compacted = CompactRun(
+        *place, rig.log_name, 1, MergeRange(0, 8, 2, 100), Password()
+    ).carry_out()
     assert OTHERS in compacted.problem

@@ -17,7 +17,7 @@ from bkspark.errors import (
 )
 from bkspark.format import layout
 from bkspark.ledger.handles.settings import WriterSettings
-from bkspark.ledger.handles.writer import Writer
+from bkspark.ledger.handles.writer import WriterRunner
 from bkspark.ledger.recovery.recover import recover
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.log_writer import LogWriter
@@ -122,14 +122,14 @@ def test_between_the_end_and_its_reason(log: LogHandle, monkeypatch: pytest.Monk
     first = log.writer(settings=SILENT)
     first.append(b"a")
     overtake(log)
-    ends, goes_on, real = threading.Event(), threading.Event(), Writer._finish
+    ends, goes_on, real = threading.Event(), threading.Event(), WriterRunner._finish
 
-    def finish(self: Writer) -> None:
+    def finish(self: WriterRunner) -> None:
         ends.set()
         goes_on.wait(SECONDS)
         real(self)
 
-    monkeypatch.setattr(Writer, "_finish", finish)
+    monkeypatch.setattr(WriterRunner, "_finish", finish)
     late: Future[int] = first.append_async(b"late")
     assert ends.wait(SECONDS)
     require_fenced(lambda: first.append_async(b"later"))

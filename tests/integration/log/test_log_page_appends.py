@@ -17,7 +17,7 @@ from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.target import BatchTarget
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.log.batch import AttemptReport
-from bkspark.protocol.log.ledger_list import LoggedLedger, Page
+from bkspark.protocol.log.ledger_list import LoggedLedger, LogPage
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation, crash_at, fail_at
 from bkspark.testing.faulty_os import Crash
@@ -140,7 +140,7 @@ def names_below(cluster: Cluster, log_name: str) -> set[str]:
     """All pages that a log's record names, or a page that it names."""
     record = cluster.log(log_name).value
     found: set[str] = set()
-    left = [page for page in record.older if isinstance(page, Page)]
+    left = [page for page in record.older if isinstance(page, LogPage)]
     while left:
         page = left.pop()
         found.add(page.name)

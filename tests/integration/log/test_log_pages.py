@@ -22,7 +22,7 @@ from bkspark.ledger.deleting import delete_ledger, delete_log
 from bkspark.log import truncation
 from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.protocol.log.ledger_list import Page, PageContents
+from bkspark.protocol.log.ledger_list import LogPage, PageContents
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import Operation
 from tests.integration.log_scenes import NAME, fill, values
@@ -49,7 +49,7 @@ def keeper(memory_rig: Rig) -> Iterator[BookKeeper]:
 def log(keeper: BookKeeper) -> LogHandle:
     made = keeper.create_log(NAME)
     assert len(fill(made, *COUNTS)) == sum(COUNTS)
-    heights = [page.height for page in made.record.older if isinstance(page, Page)]
+    heights = [page.height for page in made.record.older if isinstance(page, LogPage)]
     assert heights == sorted(heights, reverse=True)
     forget_pages()
     return made
@@ -178,9 +178,9 @@ def overwritten_page(log: LogHandle, name: str, data: bytes) -> None:
     forget_pages()
 
 
-def first_page(log: LogHandle) -> tuple[Page, PageContents]:
+def first_page(log: LogHandle) -> tuple[LogPage, PageContents]:
     record = log.record
-    [page, *_] = [one for one in record.older if isinstance(one, Page)]
+    [page, *_] = [one for one in record.older if isinstance(one, LogPage)]
     while record.source.contents(page).pages:
         page = record.source.contents(page).pages[0]
     return page, record.source.contents(page)

@@ -19,7 +19,7 @@ from bkspark.errors import (
     UnauthorizedError,
 )
 from bkspark.format import layout
-from bkspark.ledger.recovery.taking_over import TakenOver
+from bkspark.ledger.recovery.taking_over import LedgerTakeover
 from bkspark.log import recovering
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.opening import create_log_ledger
@@ -136,7 +136,7 @@ def test_one_that_somebody_seals_meanwhile_is_closed_for_both(
 ) -> None:
     real = recovering.take_over
 
-    def sealed_meanwhile(*args: object, **kwargs: object) -> TakenOver:
+    def sealed_meanwhile(*args: object, **kwargs: object) -> LedgerTakeover:
         recovering.recover(*args, **kwargs)  # type: ignore[arg-type]
         return real(*args, **kwargs)  # type: ignore[arg-type]
 

@@ -16,7 +16,7 @@ from bkspark.cluster.password import Password
 from bkspark.errors import OutcomeUnknownError
 from bkspark.ledger.recovery import displacement
 from bkspark.ledger.recovery.recover import recover
-from bkspark.ledger.recovery.write_back import WriteBack
+from bkspark.ledger.recovery.write_back import WriteCopies
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.recovery import recovering
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_at, violations
@@ -97,7 +97,7 @@ def displaced_when_writing_back(writer: HandWriter, times: int) -> Callable[[Any
     left = [times]
 
     def overtake(instruction: object) -> None:
-        if isinstance(instruction, WriteBack) and instruction.ensemble_index == 0 and left[0]:
+        if isinstance(instruction, WriteCopies) and instruction.ensemble_index == 0 and left[0]:
             left[0] -= 1
             writer.cluster.ledgers.update(
                 str(writer.ledger_id), lambda ledger: ledger.in_recovery(f"{left[0]:032x}")
@@ -177,10 +177,10 @@ def test_whoever_is_displaced_looks_for_no_spares(memory_rig: Rig, pauses: list[
     overtaken: list[bool] = []
 
     def overtake(instruction: object) -> None:
-        if isinstance(instruction, WriteBack) and not overtaken:
+        if isinstance(instruction, WriteCopies) and not overtaken:
             overtaken.append(True)
             with pytest.raises(OutcomeUnknownError):
-                writer.recover(run=one_by_one(before=stop_at(WriteBack)))
+                writer.recover(run=one_by_one(before=stop_at(WriteCopies)))
 
     report = writer.recover(run=one_by_one(before=overtake))
     assert (report.last_entry_id, len(pauses) > 0) == (2, True)

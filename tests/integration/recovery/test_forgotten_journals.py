@@ -14,7 +14,7 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.password import Password
 from bkspark.errors import BookieUnavailableError, InvalidTermError, OutcomeUnknownError
 from bkspark.format import layout
-from bkspark.ledger.journals.journal_pages import JournalPages, Page
+from bkspark.ledger.journals.journal_pages import JournalPage, JournalPages
 from bkspark.ledger.recovery.opener import Opener
 from bkspark.ledger.recovery.taking_over import take_over
 from bkspark.protocol.recovery.conclusions import Decision
@@ -325,7 +325,7 @@ def test_who_reads_the_end_does_not_look_into_journals_of_earlier_terms(
     asked = list[int]()
     real = JournalPages.page_of
 
-    def page_of(self: JournalPages, root: BookieRoot, entry_id: int) -> Page | None:
+    def page_of(self: JournalPages, root: BookieRoot, entry_id: int) -> JournalPage | None:
         asked.append(layout.journal_term(self.name))
         return real(self, root, entry_id)
 

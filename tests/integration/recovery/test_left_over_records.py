@@ -11,10 +11,10 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.password import Password
 from bkspark.errors import LedgerFencedError, NotEnoughBookiesError
 from bkspark.format import layout
-from bkspark.ledger.recovery.fencing import FenceAndRead, LookUp
+from bkspark.ledger.recovery.fencing import FenceAndRead, FindRecord
 from bkspark.log.reading.ledger_files import OpenBookies, find_records, keep_owned
 from bkspark.protocol.ledger.record import AddRecord
-from bkspark.protocol.recovery.steps import Shown
+from bkspark.protocol.recovery.steps import RecordShown
 from tests.integration.hand_writer import HandWriter, one_by_one, violations
 from tests.integration.recovery.successor import Successor
 from tests.integration.rig import Rig
@@ -165,11 +165,11 @@ def test_a_search_for_the_last_confirmed_record_passes_what_is_left_over(
     second = Successor(first)
     leave(first, 2, *ALL)
     ledger = second.metadata
-    look = LookUp(
+    look = FindRecord(
         first.ledger_id, first._address(0), ledger.settings.digest, Password(), 2, ledger.fragments
     )
     found = look.run()
-    assert isinstance(found, Shown)
+    assert isinstance(found, RecordShown)
     assert found.record is not None
     assert found.record.last_entry_id == 0
 

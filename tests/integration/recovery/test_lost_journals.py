@@ -18,10 +18,10 @@ from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError, OutcomeUnknownError
 from bkspark.format import journal, layout
 from bkspark.ledger.handles.settings import WriterSettings
-from bkspark.ledger.recovery.fencing import LookUp
+from bkspark.ledger.recovery.fencing import FindRecord
 from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
-from bkspark.protocol.recovery.steps import Shown
+from bkspark.protocol.recovery.steps import RecordShown
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_behind
@@ -130,13 +130,13 @@ def test_a_header_is_no_record_of_what_was_confirmed(memory_rig: Rig) -> None:
     writer = HandWriter(memory_rig)
     address = writer._address(0)
     ledger = writer.metadata
-    look = LookUp(
+    look = FindRecord(
         writer.ledger_id, address, ledger.settings.digest, Password(), 5, ledger.fragments
     )
-    assert look.run() == Shown(None)
+    assert look.run() == RecordShown(None)
     writer.add(0)
     found = look.run()
-    assert isinstance(found, Shown)
+    assert isinstance(found, RecordShown)
     assert found.record is not None
     assert found.record.last_entry_id == 0
 

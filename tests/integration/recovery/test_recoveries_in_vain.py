@@ -14,7 +14,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import OutcomeUnknownError
 from bkspark.ledger.recovery.recover import recover
-from bkspark.ledger.recovery.write_back import WriteBack
+from bkspark.ledger.recovery.write_back import WriteCopies
 from bkspark.protocol.recovery.steps import Displaced, WrittenBack
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_behind, violations
 from tests.integration.rig import Rig
@@ -55,12 +55,12 @@ def test_the_200th_costs_as_much_as_the_second(write_backs: int, memory_rig: Rig
     assert not violations(memory_rig, writer.ledger_id, writer.sent, writer.acked)
 
 
-def last_write_back(rig: Rig, writer: HandWriter) -> WriteBack:
+def last_write_back(rig: Rig, writer: HandWriter) -> WriteCopies:
     """What the next recovery would do on the bookie that has copies of the one before."""
     found: list[Any] = []
 
     def run(instructions: Sequence[Any]) -> list[Any]:
-        if isinstance(instructions[0], WriteBack):
+        if isinstance(instructions[0], WriteCopies):
             found.append(instructions[0])
             raise OutcomeUnknownError("stopped")
         return [instruction.run() for instruction in instructions]

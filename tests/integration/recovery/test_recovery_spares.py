@@ -21,7 +21,7 @@ from bkspark.ledger import copying
 from bkspark.ledger.copying import copy_entry_log
 from bkspark.ledger.recovery.fencing import FenceAndRead
 from bkspark.ledger.recovery.recover import recover
-from bkspark.ledger.recovery.write_back import WriteBack
+from bkspark.ledger.recovery.write_back import WriteCopies
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.target import BatchTarget
 from bkspark.protocol.ledger.metadata import LedgerState
@@ -44,7 +44,7 @@ def unwritable(*bookie_ids: str, before: Callable[[Any], None] = lambda _: None)
     """Carries instructions out, but nothing can be written back to these bookies."""
 
     def run(instructions: Sequence[Any]) -> list[Any]:
-        is_writing = isinstance(instructions[0], WriteBack)
+        is_writing = isinstance(instructions[0], WriteCopies)
         return one_by_one(lost=bookie_ids if is_writing else (), before=before)(instructions)
 
     return run
@@ -302,7 +302,7 @@ def test_a_source_that_is_no_good_is_not_blamed_on_the_bookie_that_needs_a_copy(
     damaged: list[str] = []
 
     def damage(instruction: object) -> None:
-        if isinstance(instruction, WriteBack) and not damaged:
+        if isinstance(instruction, WriteCopies) and not damaged:
             damaged.extend(holders[:bad_count])
             for bookie_id in damaged:
                 for name in logs_on(memory_rig, bookie_id):
@@ -334,12 +334,12 @@ def _dies_in_front_of_closing(ledger_id: int) -> Any:
 # --- the copies themselves -----------------------------------------------------------------------
 
 
-def write_backs(rig: Rig, writer: HandWriter) -> list[WriteBack]:
+def write_backs(rig: Rig, writer: HandWriter) -> list[WriteCopies]:
     """What a recovery that was stopped would have done."""
-    found: list[WriteBack] = []
+    found: list[WriteCopies] = []
 
     def stop(instruction: object) -> None:
-        if isinstance(instruction, WriteBack):
+        if isinstance(instruction, WriteCopies):
             found.append(instruction)
             if len(found) == 3:
                 raise OutcomeUnknownError("stopped")
@@ -354,7 +354,7 @@ def _read_only(names: list[str], before: Any) -> Any:
     def run(instructions: Any) -> list[Any]:
         for instruction in instructions:
             before(instruction)
-        if isinstance(instructions[0], WriteBack):
+        if isinstance(instructions[0], WriteCopies):
             return [Failure("not now") for _ in instructions]
         return [instruction.run() for instruction in instructions]
 

@@ -25,11 +25,11 @@ from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.ledger.recovery import displacement
 from bkspark.ledger.recovery.opener import Opener
-from bkspark.ledger.recovery.taking_over import TakenOver, take_over
+from bkspark.ledger.recovery.taking_over import LedgerTakeover, take_over
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
 from bkspark.protocol.ledger.settings import DigestSpec
-from bkspark.protocol.ledger.standing import Standing
+from bkspark.protocol.ledger.standing import ConfirmedEnd
 from bkspark.protocol.writer import steps
 from tests.integration.hand_writer import one_by_one, violations
 from tests.integration.rig import Rig
@@ -56,10 +56,10 @@ class Scene:
         self.ledger_id = created.seen.value.ledger_id
         return WriteHandle(self.cluster, created.seen, self._digester, begun=created.begun)
 
-    def take(self) -> TakenOver:
+    def take(self) -> LedgerTakeover:
         return take_over(self.cluster, self.ledger_id, self.password)
 
-    def next(self, taken: TakenOver | None = None) -> WriteHandle:
+    def next(self, taken: LedgerTakeover | None = None) -> WriteHandle:
         taken = taken or self.take()
         return WriteHandle(
             self.cluster,
@@ -217,14 +217,14 @@ def test_what_was_committed_before_is_said_by_all_later_records(scene: Scene) ->
     """Else a recovery, which has it from the last record, forgets it (exactly once)."""
     scene.first().release()
     taken = scene.take()
-    standing = Standing(-1, 0, 0, {"app": 7})
+    standing = ConfirmedEnd(-1, 0, 0, {"app": 7})
     handle = WriteHandle(
         scene.cluster, taken.seen, scene._digester, begun=taken.begun, standing=standing
     )
     handle.append(b"a")
     died(handle)
     again = scene.take()
-    assert again.standing == Standing(0, 1, 0, {"app": 7})
+    assert again.standing == ConfirmedEnd(0, 1, 0, {"app": 7})
     last = scene.next(again)
     last.close()
     assert scene.ledger.transactions == {"app": 7}

@@ -24,7 +24,7 @@ from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams.commit import TailWriterCache, abort
 from bkspark.log.streams.micro_batch import StreamPart
 from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.protocol.ledger.standing import Standing
+from bkspark.protocol.ledger.standing import ConfirmedEnd
 from bkspark.protocol.log.stream_run import StreamRun
 from bkspark.testing.faulty_cluster import Operation, no_fault
 from tests.integration.rig import SCHEMA, Rig
@@ -278,7 +278,7 @@ def test_the_tail_of_an_older_version_is_closed_where_it_stood(
 ) -> None:
     driver = Driver(rig)
     driver.run(0)
-    standing = Standing(9, 90, 1, {f"stream/{QUERY}": 0}) if is_laid_down else None
+    standing = ConfirmedEnd(9, 90, 1, {f"stream/{QUERY}": 0}) if is_laid_down else None
     written_by_an_older_version(rig, standing)
     old, batch = tail_of(rig).ledger_id, driver.planned(1)
     assert batch.staging.ledger_id == old
@@ -293,7 +293,7 @@ def test_the_tail_of_an_older_version_is_not_closed_in_front_of_where_it_stood(r
     """Also where all bookies have lost what came last."""
     driver = Driver(rig)
     driver.run(0)
-    written_by_an_older_version(rig, Standing(12, 120, 2))
+    written_by_an_older_version(rig, ConfirmedEnd(12, 120, 2))
     with pytest.raises(NotEnoughBookiesError, match="12"):
         driver.with_new_process().run(1)
     assert tail_of(rig).last_confirmed == 12

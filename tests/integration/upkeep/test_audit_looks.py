@@ -9,7 +9,7 @@ import pytest
 from bkspark.admin.auditing import audit as auditing
 from bkspark.admin.auditing import journals_shown
 from bkspark.admin.auditing.audit_command import audit
-from bkspark.admin.auditing.audit_plan import Step
+from bkspark.admin.auditing.audit_plan import AuditStep
 from bkspark.admin.maintenance import Report
 from bkspark.admin.survey import Survey
 from bkspark.bookie.uri import open_bookie
@@ -36,7 +36,7 @@ def test_what_was_found_is_not_believed_of_a_ledger_that_changed_meanwhile(
     looks: list[tuple[int, ...]] = []
 
     class Audit(auditing.Audit):
-        def _look(self, step: Step) -> list[int]:
+        def _look(self, step: AuditStep) -> list[int]:
             looks.append(step.ledger_ids)
             return super()._look(step)
 

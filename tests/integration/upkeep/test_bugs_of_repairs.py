@@ -9,14 +9,14 @@ from bkspark import verbs
 from bkspark.admin.bookies.removing import remove
 from bkspark.admin.maintenance import Report
 from bkspark.admin.repairing.repair import Repair
-from bkspark.admin.repairing.repair_plan import RepairPlan, Step
+from bkspark.admin.repairing.repair_plan import RepairPlan, RepairStep
 from bkspark.admin.survey import Survey
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.format import layout
 from bkspark.ledger.recovery.running import in_threads
-from bkspark.protocol.upkeep.repairing import Need, Place, Standing, Way
+from bkspark.protocol.upkeep.repairing import MemberState, Need, Place, Way
 from bkspark.testing.faulty_cluster import METADATA, Operation
 from tests.integration.rig import Rig
 from tests.integration.waiting import wait_for_all_copies
@@ -108,8 +108,8 @@ def test_a_removal_on_either_side_of_a_move_does_not_take_both_copies(
         rig.faults.decide = decide
         member = rig.ledger(ledger_id).last_fragment.ensemble[0]
         place = Place(ledger_id, 0, 0, member)
-        need = Need(place, Standing.ANSWERS, 0, "it is to be emptied")
-        step = Step(need, Way.REPLACE, to=new, is_move=True)
+        need = Need(place, MemberState.ANSWERS, 0, "it is to be emptied")
+        step = RepairStep(need, Way.REPLACE, to=new, is_move=True)
         work = Repair(cluster, Password(), in_threads, None)
         work.carry_out(RepairPlan((step,)), lambda _done, _total: None)
         rig.faults.forget()

@@ -7,7 +7,7 @@ import pytest
 
 from bkspark import verbs
 from bkspark.admin.collecting.collection import Collector
-from bkspark.admin.collecting.collection_plan import CollectPlan, Garbage, Kind
+from bkspark.admin.collecting.collection_plan import CollectPlan, Garbage, GarbageKind
 from bkspark.admin.lost_bookies import declare_lost
 from bkspark.bookie.posix import path_of
 from bkspark.bookie.uri import open_bookie
@@ -306,7 +306,7 @@ def test_the_plan_is_looked_at_anew(rig: Rig) -> None:
     """What is garbage in the plan and not by its record any more is left alone."""
     kept = rig.write(PARTITIONS).ledger_id
     own = raw_ledger(rig)
-    wrong = tuple(Garbage(i, kind) for i in (kept, own) for kind in Kind)
+    wrong = tuple(Garbage(i, kind) for i in (kept, own) for kind in GarbageKind)
     plan = CollectPlan(wrong, {who: frozenset({kept, own}) for who in rig.urls})
     with Cluster(rig.uri) as cluster:
         Collector(cluster, plan, in_threads).carry_out(lambda _done, _total: None)

@@ -18,7 +18,7 @@ from bkspark.cluster.log_records import LogPages
 from bkspark.errors import CorruptDataError, MetadataVersionError, NoSuchEntryError
 from bkspark.format import layout
 from bkspark.log.log_handle import LogHandle
-from bkspark.protocol.log.ledger_list import Page, PageContents
+from bkspark.protocol.log.ledger_list import LogPage, PageContents
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import Operation
 from tests.integration.log_scenes import NAME, fill, values
@@ -205,7 +205,7 @@ def test_what_is_named_by_then_is_not_removed(rig: Rig, log: LogHandle) -> None:
     """Rule 2: what a plan names is looked at anew."""
     sent, before = values(log), pages(rig)
     source = log.record.source
-    tops = [page for page in log.record.older if isinstance(page, Page)]
+    tops = [page for page in log.record.older if isinstance(page, LogPage)]
     below = [page for top in tops for page in source.contents(top).pages]
     assert below
     with Cluster(rig.uri) as cluster:

@@ -11,7 +11,7 @@ import pytest
 
 from bkspark import environment, verbs
 from bkspark.admin.collecting import collect_command
-from bkspark.admin.collecting.collection_plan import Kind
+from bkspark.admin.collecting.collection_plan import GarbageKind
 from bkspark.admin.maintenance import Report
 from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import BookKeeperError, NoSuchLedgerError, OutcomeUnknownError
@@ -80,7 +80,7 @@ def test_what_a_killed_driver_has_left_is_freed_after_the_grace_and_not_before(r
     assert verbs.collect(rig.uri).plan["ledgers"] == 0
     assert verbs.collect(rig.uri, abandoned_after=3600).plan["ledgers"] == 0
     report = collected(rig)
-    assert (report.plan[Kind.UNNAMED.value], report.done["ledgers"]) == (1, 1)
+    assert (report.plan[GarbageKind.UNNAMED.value], report.done["ledgers"]) == (1, 1)
     assert files_of(rig, target.ledger_id) == []
     assert gone(rig) == {target.ledger_id}
     record = rig.log()

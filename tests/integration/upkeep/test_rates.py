@@ -8,7 +8,7 @@ from bkspark.admin.repairing import repair_command as repairing
 from bkspark.admin.repairing.fill import Fill
 from bkspark.admin.scrubbing import scrub_command as scrubbing
 from bkspark.admin.scrubbing.look import ReadAll
-from bkspark.admin.scrubbing.scrub_plan import Wanted
+from bkspark.admin.scrubbing.scrub_plan import ScrubRequest
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
 from bkspark.ledger.recovery.running import Instruction, in_threads
@@ -40,7 +40,7 @@ def test_a_repair_asks_no_bookie_for_more_and_others_do_not_wait_for_it(
         take(rig, members(rig, ledger_id)[0], "/journal/", ledger_id)
     rounds: list[Sequence[Instruction[Any]]] = []
     with Cluster(rig.uri) as cluster, Survey(rig.uri) as survey:
-        wanted = repairing.Wanted(bytes_per_second=RATE)
+        wanted = repairing.RepairRequest(bytes_per_second=RATE)
         report = repairing.repair(cluster, survey, wanted, run=watched(rounds))
     assert report.done["places"] == 6
     filled = [[one for one in some if isinstance(one, Fill)] for some in rounds]
@@ -61,7 +61,7 @@ def test_a_scrub_reads_each_bookie_at_that_rate(make_rig: Callable[..., Rig]) ->
     written(rig, (5, 3, 2))
     rounds: list[Sequence[Instruction[Any]]] = []
     with Survey(rig.uri) as survey:
-        scrubbing.scrub(survey, Wanted(bytes_per_second=RATE), run=watched(rounds))
+        scrubbing.scrub(survey, ScrubRequest(bytes_per_second=RATE), run=watched(rounds))
     reads = [one for some in rounds for one in some if isinstance(one, ReadAll)]
     assert [one.bytes_per_second for one in reads] == [RATE] * 5
     assert len({one.address.bookie_id for one in reads}) == 5

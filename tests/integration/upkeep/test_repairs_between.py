@@ -8,7 +8,7 @@ import pytest
 from bkspark import verbs
 from bkspark.admin import bookies
 from bkspark.admin.repairing.repair import TRIES_MAX, Repair
-from bkspark.admin.repairing.repair_plan import RepairPlan, Step
+from bkspark.admin.repairing.repair_plan import RepairPlan, RepairStep
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
@@ -16,7 +16,7 @@ from bkspark.format import layout
 from bkspark.ledger.deleting import make_tombstone
 from bkspark.ledger.recovery.running import in_threads
 from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.protocol.upkeep.repairing import Need, Place, Standing, Way
+from bkspark.protocol.upkeep.repairing import MemberState, Need, Place, Way
 from bkspark.testing.faulty_cluster import METADATA, Operation
 from tests.integration.rig import Rig
 
@@ -301,7 +301,7 @@ def test_a_bookie_that_comes_back_before_its_turn_keeps_its_place(rig: Rig) -> N
     ledger_id = written(rig)
     before = rig.ledger(ledger_id)
     place = Place(ledger_id, 0, 0, before.last_fragment.ensemble[0])
-    plan = RepairPlan((Step(Need(place, Standing.GONE, 2, "it was gone"), Way.REPLACE),))
+    plan = RepairPlan((RepairStep(Need(place, MemberState.GONE, 2, "it was gone"), Way.REPLACE),))
     with Cluster(rig.uri) as cluster:
         work = Repair(cluster, Password(), in_threads, None)
         work.carry_out(plan, lambda _done, _total: None)

@@ -16,7 +16,7 @@ from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerSta
 from bkspark.protocol.ledger.settings import LedgerSettings
 from bkspark.protocol.recovery import steps as ask
 from bkspark.protocol.recovery.recovering import Ended, Looking, State
-from bkspark.protocol.recovery.steps import Displaced, Shown, Silence, WrittenBack
+from bkspark.protocol.recovery.steps import Displaced, RecordShown, Silence, WrittenBack
 from bkspark.protocol.writer import steps
 from bkspark.protocol.writer.writing import LedgerWriter
 from tests.protocol.recovery_scene import WRITER, record_of, tail_of
@@ -235,7 +235,7 @@ class Steps:
                     yield partial(World._replace, check=Check(ticket))
                 case steps.Enlist() | steps.Swap():
                     yield partial(World._replace, change=one)
-                case steps.End(None):
+                case steps.EndWriter(None):
                     yield partial(self._closed_by, machine)
 
     def _closed_by(self, machine: LedgerWriter, world: World) -> World:
@@ -272,7 +272,7 @@ class Steps:
             case ask.LookUp(member, entry_id):
                 records = world.bookies[self.numbers[member.bookie_id]].records
                 found = max((one for one in records if one.first <= entry_id), default=None)
-                shown = Shown(self._record(found) if found else None)
+                shown = RecordShown(self._record(found) if found else None)
                 yield f"{who} looks for a record", answered(world, ask.Answer(step, shown), found)
             case ask.WriteBack():
                 yield from self._write_back(world, number, asked, step)
@@ -379,7 +379,9 @@ class Steps:
         One that is displaced would wait for the other, and then take over as a next one does.
         """
         after, instructions = state.receive(event)
-        if any(isinstance(one, ask.WaitForOthers | ask.Fail | ask.End) for one in instructions):
+        if any(
+            isinstance(one, ask.WaitForOthers | ask.Fail | ask.EndRecovery) for one in instructions
+        ):
             return self._states.number(Ended()), None
         told = (ask.Note, ask.LeaveReason)
         asked = (self._asked(one) for one in instructions if not isinstance(one, told))

@@ -21,7 +21,7 @@ from bkspark.protocol.ledger.settings import LedgerSettings
 from bkspark.protocol.recovery import steps as ask
 from bkspark.protocol.recovery.recovering import Ended, Looking, State
 from bkspark.protocol.recovery.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
-from bkspark.protocol.recovery.steps import Displaced, Shown, WrittenBack
+from bkspark.protocol.recovery.steps import Displaced, RecordShown, WrittenBack
 from tests.protocol.recovery_scene import record_of, tail_of
 from tests.simulation.scheduler import Violation
 from tests.simulation.states.specified import Invariants, Seen
@@ -239,7 +239,7 @@ class Steps:
             case ask.Ask():
                 return ask.Consent(False)
             case ask.LookUp(_, entry_id):
-                return ask.Answer(step, Shown(self._record(1, entry_id)))
+                return ask.Answer(step, RecordShown(self._record(1, entry_id)))
             case Take() | LookAgain():
                 return Took(step)
             case ask.ChooseSpares():
@@ -313,7 +313,7 @@ class Steps:
                 elif isinstance(one, Prune):
                     prunes = {*world.prunes, self._pruned(one)}
                     world = world._replace(prunes=tuple(sorted(prunes)))
-                elif not isinstance(one, ask.Note | ask.LeaveReason | ask.End):
+                elif not isinstance(one, ask.Note | ask.LeaveReason | ask.EndRecovery):
                     left.append(self._asked(one))
         return with_recovery(world, number, (self._states.number(state), tuple(sorted(left))))
 

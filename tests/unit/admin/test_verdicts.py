@@ -10,7 +10,7 @@ import pytest
 import bkspark
 from bkspark.admin.auditing.audit_plan import plan_of_all
 from bkspark.admin.auditing.copies import Copies, Gap
-from bkspark.admin.auditing.findings import Findings, OrphanKind, Short, Waiting
+from bkspark.admin.auditing.findings import AuditFindings, OrphanKind, Short, WaitingLedger
 from bkspark.admin.auditing.words import in_words
 from bkspark.admin.listed_ledgers import Gone
 from bkspark.admin.maintenance import Left, Report
@@ -43,10 +43,10 @@ def test_no_verb_says_it_by_itself() -> None:
 
 
 GAP = Gap(1, 0, (0, 4), Member("bookie-1", "0" * 32), "all", Copies.NONE, False, "it is missing")
-FOUND: dict[str, Callable[[Findings], object]] = {
+FOUND: dict[str, Callable[[AuditFindings], object]] = {
     "checked": lambda found: setattr(found, "checked", 1),
     "gaps": lambda found: found.gaps.append(GAP),
-    "waiting": lambda found: found.waiting.append(Waiting(1, "OPEN", "why")),
+    "waiting": lambda found: found.waiting.append(WaitingLedger(1, "OPEN", "why")),
     "problems": lambda found: found.problems.append((1, "bookie-1", "a stray file")),
     "misplaced": lambda found: found.misplaced.update({1: "why"}),
     "orphans": lambda found: found.add_orphan("bookie-1", OrphanKind.DELETED, 1),
@@ -57,17 +57,17 @@ FOUND: dict[str, Callable[[Findings], object]] = {
     "unreadable": lambda found: found.unreadable.update({"logs/x": "why"}),
     "recordless": lambda found: found.recordless.append(Gone("x", [1], [("why", "")])),
 }
-"""What an audit may find, by the field of ``Findings`` that keeps it."""
+"""What an audit may find, by the field of ``AuditFindings`` that keeps it."""
 NEUTRAL = {"checked"}
 
 
 def test_each_kind_of_finding_is_tried() -> None:
-    assert {field.name for field in fields(Findings)} == set(FOUND)
+    assert {field.name for field in fields(AuditFindings)} == set(FOUND)
 
 
 @pytest.mark.parametrize("name", sorted(FOUND))
 def test_what_an_audit_finds_is_in_its_words(name: str) -> None:
-    found = Findings()
+    found = AuditFindings()
     FOUND[name](found)
     report = found.report(plan_of_all([1], ["bookie-1"]))
     words = in_words(report.counters)
@@ -76,6 +76,6 @@ def test_what_an_audit_finds_is_in_its_words(name: str) -> None:
 
 
 def test_a_bookie_that_was_declared_lost_is_no_finding_by_itself() -> None:
-    found = Findings(silent={"bookie-1": "no answer"})
+    found = AuditFindings(silent={"bookie-1": "no answer"})
     report = found.report(plan_of_all([1], ["bookie-1"]), ["bookie-1"])
     assert (report.left, in_words(report.counters)) == ([], "")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bkspark import environment, progress
-from bkspark.cluster.hang_memory import Answer
+from bkspark.cluster.hang_memory import PendingAnswer
 from bkspark.cluster.patience import COMPUTING_TICKS, OTHERS_MAX, Patience
 from bkspark.progress import Progress
 from bkspark.storage import devices
@@ -128,7 +128,7 @@ def test_the_kernel_tells_of_this_thread_and_of_no_disk() -> None:
     assert devices.cpu_ticks(threading.get_native_id()) > 0
 
 
-class Scripted(Answer[str]):
+class Scripted(PendingAnswer[str]):
     """An answer for which each wait is a step of a script, and takes all its time."""
 
     def __init__(self, script: list[Callable[["Scripted"], Any]], now: list[float]) -> None:
@@ -226,6 +226,6 @@ def test_the_time_begins_anew_after_the_process_was_stopped(now: list[float]) ->
 
 
 def test_a_question_reports_to_its_answer() -> None:
-    answer = Answer(progress.made, "question")
+    answer = PendingAnswer(progress.made, "question")
     assert answer.comes_within(60)
     assert answer.progress.count == 1

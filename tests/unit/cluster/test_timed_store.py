@@ -10,7 +10,7 @@ import pytest
 
 from bkspark import environment
 from bkspark.cluster import timed_store
-from bkspark.cluster.hang_memory import Answer, HangMemory
+from bkspark.cluster.hang_memory import HangMemory, PendingAnswer
 from bkspark.cluster.records import Records
 from bkspark.cluster.timed_store import TimedStore
 from bkspark.errors import CorruptDataError, InvalidRequestError, OutcomeUnknownError
@@ -127,9 +127,9 @@ def test_the_disk_of_the_store_is_looked_at(
 
     def answer(question: Callable[[], object], name: str, *, device: int | None) -> object:
         seen.append(device)
-        return Answer(question, name, device=device)
+        return PendingAnswer(question, name, device=device)
 
-    monkeypatch.setattr(timed_store, "Answer", answer)
+    monkeypatch.setattr(timed_store, "PendingAnswer", answer)
     store = TimedStore(format_store((tmp_path / "metadata").as_uri()))
     monkeypatch.setattr(devices, "_devices", {})
     store.get("things/a")

@@ -41,7 +41,7 @@ from bkspark.protocol.ledger.record import (
     stripes_of_range,
 )
 from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings
-from bkspark.protocol.ledger.standing import Standing
+from bkspark.protocol.ledger.standing import ConfirmedEnd
 from bkspark.protocol.log.cursor import CursorRecord
 from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.ledger_list import LoggedLedger, PageContents
@@ -280,7 +280,7 @@ def laid_down() -> LedgerMetadata:
         last_entry_id=None,
         length_bytes=None,
         transactions={},
-        laid_down=Standing(9, 123, 4, {"app": 4}),
+        laid_down=ConfirmedEnd(9, 123, 4, {"app": 4}),
     )
 
 

@@ -255,7 +255,9 @@ def test_what_is_on_or_off_is_a_truth_value(strange: Any) -> None:
         (ReaderSettings, "is_sticky"),
     ):
         choice: dict[str, Any] = {name: strange}
-        assert refusal(lambda kind=kind, choice=choice: kind(**choice)).startswith(f"{name}, not ")
+        assert refusal(lambda kind=kind, choice=choice: kind(**choice)).startswith(
+            f"{name} must be a bool, not "
+        )
 
 
 def test_the_longest_time_is_for_ever(keeper: BookKeeper) -> None:

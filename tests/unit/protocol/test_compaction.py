@@ -12,7 +12,7 @@ from bkspark.format import log_page, log_record
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.log import compaction
-from bkspark.protocol.log.compaction import Run, compacted, runs_of
+from bkspark.protocol.log.compaction import MergeRange, compacted, runs_of
 from bkspark.protocol.log.ledger_list import LoggedLedger, PageContents, versions_of
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.retention import retained_from
@@ -39,7 +39,7 @@ def of(log: LogRecord, begin: int, end: int, ledger_id: int = NEW) -> LogRecord:
     return compacted(log, run, made, SHELF.make)
 
 
-def shown(runs: Sequence[Run]) -> list[tuple[int, int]]:
+def shown(runs: Sequence[MergeRange]) -> list[tuple[int, int]]:
     return [(run.begin // 4, run.end // 4) for run in runs]
 
 
@@ -80,7 +80,7 @@ def test_what_is_truncated_in_part_is_left_alone_and_what_is_behind_it_is_not() 
 
 def test_the_tail_is_in_no_run() -> None:
     log = log_with(log_of_sizes(1, 1), tail=(7, 8))
-    assert list(runs_of(log, 100)) == [Run(0, 8, 2, 2)]
+    assert list(runs_of(log, 100)) == [MergeRange(0, 8, 2, 2)]
 
 
 @given(st.lists(st.integers(0, 120), max_size=40))

@@ -8,7 +8,7 @@ import pytest
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.upkeep.draining import is_kept_without, is_named, places_to_leave
-from bkspark.protocol.upkeep.repairing import Standing
+from bkspark.protocol.upkeep.repairing import MemberState
 
 MEMBERS = tuple(Member(f"bookie-{n}", f"{n:032x}") for n in range(6))
 CLOSED = LedgerMetadata(
@@ -24,8 +24,8 @@ CLOSED = LedgerMetadata(
 OPEN = replace(CLOSED, state=LedgerState.OPEN, last_entry_id=None, length_bytes=None)
 
 
-def answers(_: Member) -> Standing:
-    return Standing.ANSWERS
+def answers(_: Member) -> MemberState:
+    return MemberState.ANSWERS
 
 
 def test_each_place_of_a_closed_ledger_leaves_and_says_how_many_stay() -> None:

@@ -6,12 +6,12 @@ import pytest
 
 from bkspark.errors import InvalidRequestError, LedgerFencedError
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
-from bkspark.protocol.ledger.standing import Standing
+from bkspark.protocol.ledger.standing import ConfirmedEnd
 from bkspark.protocol.writer.writing import LedgerWriter
 
 from .test_ledger import fragment, ledger
 
-STANDING = Standing(9, 90, 3, {"app": 4})
+STANDING = ConfirmedEnd(9, 90, 3, {"app": 4})
 HELD = ledger(LedgerState.OPEN, fragment(0, "abc", 1), fragment(5, "abd", 2), term=2)
 LAID_DOWN = replace(HELD, laid_down=STANDING)
 
@@ -37,7 +37,7 @@ def test_it_is_closed_at_no_less_than_where_it_stood() -> None:
 
 @pytest.mark.parametrize("standing", [None, replace(STANDING, last_entry_id=4)])
 def test_where_nothing_of_its_last_fragment_was_written_nothing_is_kept(
-    standing: Standing | None,
+    standing: ConfirmedEnd | None,
 ) -> None:
     taken = replace(HELD, laid_down=standing).in_recovery("theirs")
     assert (taken.fragments, taken.last_confirmed) == (HELD.fragments, 4)

@@ -10,7 +10,7 @@ from bkspark.protocol.log.data_loss import lost
 from bkspark.protocol.log.ledger_list import (
     LOST_ENTRIES,
     LoggedLedger,
-    Page,
+    LogPage,
     PageContents,
     lost_in,
 )
@@ -48,11 +48,11 @@ def test_a_log_that_began_inside_of_the_ledger_still_begins_there() -> None:
 
 def test_lost_places_are_found_without_a_look_at_other_pages() -> None:
     contents = PageContents(ledgers=(LoggedLedger(1, 10, 5, 9), PLACE))
-    behind = Page("other", 1, PLACE.end_offset, 5, 9, 1, 7, 7)
+    behind = LogPage("other", 1, PLACE.end_offset, 5, 9, 1, 7, 7)
     asked = []
 
     class Source:
-        def contents(self, page: Page) -> PageContents:
+        def contents(self, page: LogPage) -> PageContents:
             asked.append(page.name)
             return contents
 

@@ -14,7 +14,7 @@ from bkspark.errors import InvalidRequestError, OutcomeUnknownError
 from bkspark.format import log_page, log_record
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.compaction import compacted
-from bkspark.protocol.log.ledger_list import LoggedLedger, Page, PageContents, ids_of
+from bkspark.protocol.log.ledger_list import LoggedLedger, LogPage, PageContents, ids_of
 from bkspark.protocol.log.paging import paged
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.retention import retained_from
@@ -36,7 +36,7 @@ class Shelf:
         self.length = LENGTH
         self._numbers = count()
 
-    def contents(self, page: Page) -> PageContents:
+    def contents(self, page: LogPage) -> PageContents:
         self.looks += 1
         found = log_page.decode(EMPTY.name, page.name, self.stored[page.name])
         assert found.named(page.name) == page
@@ -45,7 +45,7 @@ class Shelf:
     def new_name(self) -> str:
         return f"{0:08x}-{next(self._numbers):032x}"
 
-    def make(self, contents: PageContents) -> Page:
+    def make(self, contents: PageContents) -> LogPage:
         name = self.new_name()
         self.stored[name] = log_page.encode(EMPTY.name, name, contents)
         return contents.named(name)
@@ -188,7 +188,7 @@ def test_a_record_stays_short(steps: list[Step]) -> None:
     for step in steps:
         pair.do(*step)
         log = pair.paged
-        heights = [one.height if isinstance(one, Page) else 0 for one in log.older]
+        heights = [one.height if isinstance(one, LogPage) else 0 for one in log.older]
         levels = 1 + max(heights, default=0)
         assert len(log.ledgers) <= KEPT
         assert len(log.older) <= levels * (KEPT + LENGTH)
@@ -199,7 +199,7 @@ def test_a_record_stays_short(steps: list[Step]) -> None:
 
 def test_a_log_grows_by_levels() -> None:
     log = log_of(200, Shelf())
-    assert [one.height for one in log.older if isinstance(one, Page)][:1] == [3]
+    assert [one.height for one in log.older if isinstance(one, LogPage)][:1] == [3]
     assert len(log.stretches) < 4 * KEPT
     assert log.ledger_count == 200
     assert log.end_offset == 800
@@ -215,7 +215,7 @@ def test_a_record_without_many_ledgers_has_no_pages_and_is_as_it_always_was() ->
 def test_a_place_is_found_by_one_look_a_level() -> None:
     shelf = Shelf()
     log = log_of(200, shelf)
-    levels = max(one.height for one in log.older if isinstance(one, Page))
+    levels = max(one.height for one in log.older if isinstance(one, LogPage))
     for offset in range(0, 800, 7):
         shelf.looks = 0
         [found] = log.ledgers_in(offset, offset + 1)
@@ -317,8 +317,8 @@ def test_ledgers_without_a_time_get_that_of_the_last_change_when_they_are_paged(
     "changes",
     [
         {"older": (LoggedLedger(7, 0, 10, 1),)},
-        {"older": (Page("p", 1, 0, 9, 1, 1, 7, 7),)},
-        {"older": (Page("p", 1, 0, 10, 1, 1, 7, 7),), "ledgers": ()},
+        {"older": (LogPage("p", 1, 0, 9, 1, 1, 7, 7),)},
+        {"older": (LogPage("p", 1, 0, 10, 1, 1, 7, 7),), "ledgers": ()},
     ],
 )
 def test_older_ledgers_are_pages_in_front_of_the_newest(changes: dict[str, Any]) -> None:
@@ -380,7 +380,7 @@ def test_a_record_names_every_page_that_was_made_and_is_still_of_use(gone: int) 
     assert len(named) == len(set(named))
     assert set(named) <= set(shelf.stored)
     found = [entry for page in log.every_page() for entry in shelf.contents(page).ledgers]
-    found += [one for one in log.stretches if not isinstance(one, Page)]
+    found += [one for one in log.stretches if not isinstance(one, LogPage)]
     assert len(found) == 200
     dropped = [one for page in log.every_page() for one in shelf.contents(page).ids]
     assert len(dropped) + len(log.dropped.ids) == gone

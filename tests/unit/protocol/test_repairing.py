@@ -10,9 +10,9 @@ from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerSta
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.settings import LedgerSettings, MadeSmaller
 from bkspark.protocol.upkeep.repairing import (
+    MemberState,
     Need,
     Place,
-    Standing,
     Way,
     fewest_copies,
     fragment_at,
@@ -40,11 +40,11 @@ PLACE = Place(7, 0, 1, MEMBERS[1])
 
 
 def test_who_answers_is_filled_who_is_gone_is_replaced_who_is_silent_is_waited_for() -> None:
-    assert way_of(Standing.ANSWERS, is_lost=False) is Way.FILL
-    assert way_of(Standing.ANSWERS, is_lost=True) is Way.REPLACE
-    assert way_of(Standing.GONE, is_lost=False) is Way.REPLACE
-    assert way_of(Standing.SILENT, is_lost=False) is Way.WAIT
-    assert way_of(Standing.SILENT, is_lost=False, is_given_up=True) is Way.REPLACE
+    assert way_of(MemberState.ANSWERS, is_lost=False) is Way.FILL
+    assert way_of(MemberState.ANSWERS, is_lost=True) is Way.REPLACE
+    assert way_of(MemberState.GONE, is_lost=False) is Way.REPLACE
+    assert way_of(MemberState.SILENT, is_lost=False) is Way.WAIT
+    assert way_of(MemberState.SILENT, is_lost=False, is_given_up=True) is Way.REPLACE
 
 
 @pytest.mark.parametrize("quorum", [Quorum(3, 3, 2), Quorum(4, 2, 2), Quorum(5, 3, 2)])
@@ -59,7 +59,7 @@ def test_the_fewest_copies_are_those_of_the_worst_write_set_that_lacks_any(quoru
 
 
 def test_one_copy_left_comes_first_and_none_comes_last() -> None:
-    needs = [Need(replace(PLACE, index=n), Standing.GONE, n, "") for n in (0, 2, 1, 3)]
+    needs = [Need(replace(PLACE, index=n), MemberState.GONE, n, "") for n in (0, 2, 1, 3)]
     assert [n.copies for n in sorted(needs, key=lambda need: need.urgency)] == [1, 2, 3, 0]
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from bkspark.ledger.handles.entry_reader import RecordReplies
-from bkspark.ledger.journals.journal_pages import Page
+from bkspark.ledger.journals.journal_pages import JournalPage
 from bkspark.ledger.journals.journal_reader import StoredRecord
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
@@ -19,9 +19,9 @@ OF_LATER = Fragment(4, 2, ENSEMBLE, "b" * 32)
 TAKEN = replace(LEDGER, term=2, token="b" * 32, fragments=(OF_FIRST, OF_LATER))
 
 
-def page(record: AddRecord, *stripes: int) -> Page:
+def page(record: AddRecord, *stripes: int) -> JournalPage:
     messages = dict.fromkeys(stripes, b"%d" % record.term)
-    return Page((StoredRecord(0, 100, record, messages),), 100)
+    return JournalPage((StoredRecord(0, 100, record, messages),), 100)
 
 
 def test_parts_from_several_pages_make_a_record() -> None:
