@@ -10,8 +10,8 @@ from bkspark.errors import BookieUnavailableError
 class GrowingJournal(ABC):
     """A journal for records in order, closed as soon as a record may not be durable."""
 
-    def __init__(self, who: str, name: str) -> None:
-        self._who = who
+    def __init__(self, bookie_name: str, name: str) -> None:
+        self._bookie_name = bookie_name
         self._name = name
         self._end = 0
         self._is_over = False
@@ -27,7 +27,7 @@ class GrowingJournal(ABC):
     def append(self, parts: Sequence[Buffer]) -> None:
         if self._is_over:
             raise BookieUnavailableError(
-                f"{self._who}: journal {self._name} takes no more records "
+                f"{self._bookie_name}: journal {self._name} takes no more records "
                 "after an error or after it was closed",
                 hint="begin a new journal",
             )

@@ -120,11 +120,11 @@ class MemoryRoot:
     """An opened disk with the expected cookie."""
 
     def __init__(self, address: BookieAddress) -> None:
-        self._who = f"bookie {address.bookie_id}"
+        self._bookie_name = f"bookie {address.bookie_id}"
         disk = find_disk(address.url)
         if disk is None:
             raise BookieUnavailableError(
-                f"{self._who}: cannot open {shown_url(address.url)}: it does not exist"
+                f"{self._bookie_name}: cannot open {shown_url(address.url)}: it does not exist"
             )
         self._disk = disk
         self._cookie = self._bytes_of(COOKIE)
@@ -145,14 +145,16 @@ class MemoryRoot:
 
     def create(self, name: str) -> "MemoryEntryFile":
         split_name(name)
-        return MemoryEntryFile(self._who, name, self._disk)
+        return MemoryEntryFile(self._bookie_name, name, self._disk)
 
     def open_journal(self, name: str, first: Sequence[Buffer] = ()) -> "MemoryJournal":
         split_name(name)
         file = MemoryFile()
         if not self._disk.add(name, file):
-            raise BookieUnavailableError(f"{self._who}: cannot create journal {name}: it exists")
-        journal = MemoryJournal(self._who, name, self._disk, file)
+            raise BookieUnavailableError(
+                f"{self._bookie_name}: cannot create journal {name}: it exists"
+            )
+        journal = MemoryJournal(self._bookie_name, name, self._disk, file)
         if first:
             journal.append(first)
         return journal
@@ -253,14 +255,16 @@ class MemoryRoot:
 
     def _confirm_cookie(self) -> None:
         if self._bytes_of(COOKIE) != self._cookie:
-            raise BookieUnavailableError(f"{self._who}: its disk lost its cookie while in use")
+            raise BookieUnavailableError(
+                f"{self._bookie_name}: its disk lost its cookie while in use"
+            )
 
 
 class MemoryEntryFile:
     """A file in memory, added to the disk when complete."""
 
-    def __init__(self, who: str, name: str, disk: MemoryDisk) -> None:
-        self._who = who
+    def __init__(self, bookie_name: str, name: str, disk: MemoryDisk) -> None:
+        self._bookie_name = bookie_name
         self._name = name
         self._disk = disk
         self._file: MemoryFile | None = MemoryFile()
@@ -272,7 +276,9 @@ class MemoryEntryFile:
         file = self._require()
         self._file = None
         if not self._disk.add(self._name, file):
-            raise BookieUnavailableError(f"{self._who}: cannot finish {self._name}: it exists")
+            raise BookieUnavailableError(
+                f"{self._bookie_name}: cannot finish {self._name}: it exists"
+            )
 
     def discard(self) -> None:
         self._file = None
@@ -280,7 +286,7 @@ class MemoryEntryFile:
     def _require(self) -> MemoryFile:
         if self._file is None:
             raise BookieUnavailableError(
-                f"{self._who}: {self._name} was finished, discarded or failed before"
+                f"{self._bookie_name}: {self._name} was finished, discarded or failed before"
             )
         return self._file
 
@@ -288,8 +294,8 @@ class MemoryEntryFile:
 class MemoryJournal(GrowingJournal):
     """A journal in memory."""
 
-    def __init__(self, who: str, name: str, disk: MemoryDisk, file: MemoryFile) -> None:
-        super().__init__(who, name)
+    def __init__(self, bookie_name: str, name: str, disk: MemoryDisk, file: MemoryFile) -> None:
+        super().__init__(bookie_name, name)
         self._disk = disk
         self._file = file
 
@@ -304,7 +310,7 @@ class MemoryJournal(GrowingJournal):
     def is_written_to(self, file: MemoryFile) -> bool:
         """Whether ``file`` is this journal's file, with all its durable bytes."""
         if self._is_over:
-            raise BookieUnavailableError(f"{self._who}: journal {self._name} is closed")
+            raise BookieUnavailableError(f"{self._bookie_name}: journal {self._name} is closed")
         return file is self._file and len(file.data) >= self._end
 
 

@@ -48,22 +48,22 @@ class S3Journal(GrowingJournal):
         head: the object under the journal's own name, just made.
     """
 
-    def __init__(self, who: str, objects: Objects, name: str, head: Created) -> None:
-        super().__init__(who, name)
+    def __init__(self, bookie_name: str, objects: Objects, name: str, head: Created) -> None:
+        super().__init__(bookie_name, name)
         self._objects = objects
         self._head = head
         self._records: list[Created] = []
 
     def _store(self, parts: Sequence[Buffer]) -> int:
         record, number = b"".join(parts), len(self._records)
-        with UnavailableOnOSError(self._who, "append to", self._name):
+        with UnavailableOnOSError(self._bookie_name, "append to", self._name):
             # The first record shows that the journal was begun: no delayed request may recreate it
             # (R19).
             name, is_first = _record_name(self._name, number), number == 0
             created = self._objects.create(name, record, once=is_first)
         if created is None:
             raise BookieUnavailableError(
-                f"{self._who}: another writer wrote to journal {self._name}",
+                f"{self._bookie_name}: another writer wrote to journal {self._name}",
                 hint="each journal has one writer; begin a new journal",
             )
         self._records.append(created)

@@ -59,31 +59,31 @@ class S3Root:
     """An opened prefix with the expected cookie."""
 
     def __init__(self, address: BookieAddress) -> None:
-        self._who = f"bookie {address.bookie_id}"
+        self._bookie_name = f"bookie {address.bookie_id}"
         self._objects = Objects(parse(address.url))
-        with UnavailableOnOSError(self._who, "read", COOKIE):
+        with UnavailableOnOSError(self._bookie_name, "read", COOKIE):
             self._cookie = _read_cookie(self._objects)
         check_cookie(address, self._cookie)
 
     def put_new(self, name: str, data: Buffer, *, once: bool = False) -> bool:
         split_name(name)
-        with UnavailableOnOSError(self._who, "create", name):
+        with UnavailableOnOSError(self._bookie_name, "create", name):
             return self._objects.create(name, bytes(data), once=once) is not None
 
     def create(self, name: str) -> "S3EntryFile":
         split_name(name)
-        return S3EntryFile(self._who, name, Upload(self._objects, name))
+        return S3EntryFile(self._bookie_name, name, Upload(self._objects, name))
 
     def open_journal(self, name: str, first: Sequence[Buffer] = ()) -> S3Journal:
         split_name(name)
-        with UnavailableOnOSError(self._who, "create journal", name):
+        with UnavailableOnOSError(self._bookie_name, "create journal", name):
             head = self._objects.create_sentinel(name, HEAD, once=True)
         if head is None:
             raise BookieUnavailableError(
-                f"{self._who}: cannot create journal {name}: it exists",
+                f"{self._bookie_name}: cannot create journal {name}: it exists",
                 hint="each name is written once: take a new id",
             )
-        journal = S3Journal(self._who, self._objects, name, head)
+        journal = S3Journal(self._bookie_name, self._objects, name, head)
         if first:
             journal.append(first)
         return journal
@@ -91,14 +91,14 @@ class S3Root:
     def has_journal(self, journal: Journal) -> bool:
         if not isinstance(journal, S3Journal):
             raise InvalidRequestError(f"journal {journal.name} is not one of an S3 bookie")
-        with UnavailableOnOSError(self._who, "look up", journal.name):
+        with UnavailableOnOSError(self._bookie_name, "look up", journal.name):
             found = self._look(journal.name)
             return found is not None and journal.is_headed_by(found) and journal.has_all_records()
 
     def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes | None:
         split_name(name)
         check_range(begin, length)
-        with UnavailableOnOSError(self._who, "read", name):
+        with UnavailableOnOSError(self._bookie_name, "read", name):
             found = self._objects.read(name, begin, length)
             if found is None:
                 self._confirm_cookie()
@@ -115,7 +115,7 @@ class S3Root:
 
     def size(self, name: str) -> int | None:
         split_name(name)
-        with UnavailableOnOSError(self._who, "look up", name):
+        with UnavailableOnOSError(self._bookie_name, "look up", name):
             found = self._look(name)
             if found is None:
                 return None
@@ -127,7 +127,7 @@ class S3Root:
 
     def list(self, folder: str) -> list[str]:
         split_name(folder)
-        with UnavailableOnOSError(self._who, "list", folder):
+        with UnavailableOnOSError(self._bookie_name, "list", folder):
             found = self._objects.entries(folder)
             names = {self._shown(folder, name, found) for name in found}
             self._confirm_cookie()
@@ -136,12 +136,12 @@ class S3Root:
     def sync(self, name: str) -> bool:
         """Only look the object up: a visible object is durable."""
         split_name(name)
-        with UnavailableOnOSError(self._who, "look up", name):
+        with UnavailableOnOSError(self._bookie_name, "look up", name):
             return self._look(name) is not None
 
     def delete(self, name: str) -> bool:
         split_name(name)
-        with UnavailableOnOSError(self._who, "delete", name):
+        with UnavailableOnOSError(self._bookie_name, "delete", name):
             found = self._look(name)
             if found is None:
                 return False
@@ -172,7 +172,7 @@ class S3Root:
     def usage(self, folder: str) -> Usage:
         """Counts a journal's head and each of the records as a file."""
         split_name(folder)
-        with UnavailableOnOSError(self._who, "list", folder):
+        with UnavailableOnOSError(self._bookie_name, "list", folder):
             listed = self._objects.entries(folder)
             journals = [name[:-1] for name in listed if object_journal.journal_of(name)]
             places = [folder, *(f"{folder}/{records}" for records in journals)]
@@ -182,7 +182,7 @@ class S3Root:
 
     def remove_folder(self, folder: str) -> Usage:
         removed = self.usage(folder)
-        with UnavailableOnOSError(self._who, "remove", folder):
+        with UnavailableOnOSError(self._bookie_name, "remove", folder):
             listed = self._objects.entries(folder)
             for name in sorted({object_journal.journal_of(name) or name for name in listed}):
                 if name[-1] != "/":
@@ -226,7 +226,7 @@ class S3Root:
     def _confirm_cookie(self) -> None:
         if _read_cookie(self._objects) != self._cookie:
             raise BookieUnavailableError(
-                f"{self._who}: its place lost its cookie while it was in use",
+                f"{self._bookie_name}: its place lost its cookie while it was in use",
                 hint="check whether it was wiped; if its data is lost, replace the bookie",
             )
 
@@ -234,14 +234,14 @@ class S3Root:
 class S3EntryFile:
     """An object, visible when complete: after a single put, or after the completion of parts."""
 
-    def __init__(self, who: str, name: str, upload: Upload) -> None:
-        self._who = who
+    def __init__(self, bookie_name: str, name: str, upload: Upload) -> None:
+        self._bookie_name = bookie_name
         self._name = name
         self._upload: Upload | None = upload
 
     def write(self, data: Buffer) -> None:
         upload = self._require()
-        with UnavailableOnOSError(self._who, "write", self._name):
+        with UnavailableOnOSError(self._bookie_name, "write", self._name):
             try:
                 upload.write(data)
             except BaseException:
@@ -250,7 +250,7 @@ class S3EntryFile:
 
     def finish(self) -> None:
         upload = self._require()
-        with UnavailableOnOSError(self._who, "finish", self._name):
+        with UnavailableOnOSError(self._bookie_name, "finish", self._name):
             try:
                 created = upload.finish()
             finally:
@@ -258,7 +258,7 @@ class S3EntryFile:
                 self.discard()
         if created is None:
             raise BookieUnavailableError(
-                f"{self._who}: cannot finish {self._name}: it exists",
+                f"{self._bookie_name}: cannot finish {self._name}: it exists",
                 hint="each name is written once: take a new id",
             )
 
@@ -270,7 +270,7 @@ class S3EntryFile:
     def _require(self) -> Upload:
         if self._upload is None:
             raise BookieUnavailableError(
-                f"{self._who}: {self._name} was finished, discarded or failed before",
+                f"{self._bookie_name}: {self._name} was finished, discarded or failed before",
                 hint="start a new file under a new name",
             )
         return self._upload

@@ -44,15 +44,15 @@ class UnavailableOnOSError:
     """Turns an ``OSError`` of the block into ``BookieUnavailableError``.
 
     Args:
-        who: for example ``bookie b1``.
+        bookie_name: for example ``bookie b1``.
         operation: the verb of the failed call, on ``name``.
         place: a path or a descriptor, whose mode says which users have access.
     """
 
-    __slots__ = ("_name", "_operation", "_place", "_who")
+    __slots__ = ("_bookie_name", "_name", "_operation", "_place")
 
-    def __init__(self, who: str, operation: str, name: str, place: str | int = "") -> None:
-        self._who = who
+    def __init__(self, bookie_name: str, operation: str, name: str, place: str | int = "") -> None:
+        self._bookie_name = bookie_name
         self._operation = operation
         self._place = place
         self._name = name
@@ -74,7 +74,7 @@ class UnavailableOnOSError:
                 reason, hint = f"{reason} ({hint})", ""
             told = TooManyOpenFilesError if is_own else BookieUnavailableError
             raise told(
-                f"{self._who}: cannot {self._operation} {self._name}: {reason}", hint=hint
+                f"{self._bookie_name}: cannot {self._operation} {self._name}: {reason}", hint=hint
             ) from error
 
     def _hint_for(self, number: int) -> str:

@@ -63,9 +63,9 @@ class PosixRoot:
 
     def __init__(self, address: BookieAddress) -> None:
         path = path_of(address.url)
-        self._who = f"bookie {address.bookie_id}"
+        self._bookie_name = f"bookie {address.bookie_id}"
         self._fd = -1
-        with UnavailableOnOSError(self._who, "open", path, path):
+        with UnavailableOnOSError(self._bookie_name, "open", path, path):
             self._fd = posix_calls.open_root(path)
         try:
             with self._unavailable("read", f"{path}/{COOKIE}"):
@@ -100,7 +100,7 @@ class PosixRoot:
             except BaseException:
                 os.close(folder)
                 raise
-        return PosixEntryFile(self._who, name, Temp(folder, temp, last, descriptor))
+        return PosixEntryFile(self._bookie_name, name, Temp(folder, temp, last, descriptor))
 
     def open_journal(self, name: str, first: Sequence[Buffer] = ()) -> PosixJournal:
         folders, last = split_name(name)
@@ -110,7 +110,7 @@ class PosixRoot:
         ):
             descriptor = posix_calls.new_growing(folder, last, self._access)
             try:
-                journal = PosixJournal(self._who, name, descriptor)
+                journal = PosixJournal(self._bookie_name, name, descriptor)
             except BaseException:
                 os.close(descriptor)
                 raise
@@ -260,7 +260,7 @@ class PosixRoot:
         return posix_calls.closing(posix_calls.make_folder(self._fd, folders, self._access))
 
     def _unavailable(self, operation: str, name: str) -> UnavailableOnOSError:
-        return UnavailableOnOSError(self._who, operation, name, self._fd)
+        return UnavailableOnOSError(self._bookie_name, operation, name, self._fd)
 
     def _status(self, name: str) -> os.stat_result | None:
         folders, last = split_name(name)
@@ -275,7 +275,7 @@ class PosixRoot:
     def _confirm_cookie(self) -> None:
         if read_cookie(self._fd) != self._cookie:
             raise BookieUnavailableError(
-                f"{self._who}: its directory lost its cookie while it was in use",
+                f"{self._bookie_name}: its directory lost its cookie while it was in use",
                 hint="check whether it was wiped; if its data is lost, replace the bookie",
             )
 

@@ -38,8 +38,8 @@ class PosixEntryFile:
     The file has no buffer: the caller writes megabytes at a time.
     """
 
-    def __init__(self, who: str, name: str, temp: Temp) -> None:
-        self._who = who
+    def __init__(self, bookie_name: str, name: str, temp: Temp) -> None:
+        self._bookie_name = bookie_name
         self._name = name
         self._temp: Temp | None = temp
         self._length = 0
@@ -47,7 +47,7 @@ class PosixEntryFile:
 
     def write(self, data: Buffer) -> None:
         temp = self._require()
-        with UnavailableOnOSError(self._who, "write", self._name):
+        with UnavailableOnOSError(self._bookie_name, "write", self._name):
             try:
                 posix_calls.write_all(temp.descriptor, data)
                 length = memoryview(data).nbytes
@@ -60,7 +60,7 @@ class PosixEntryFile:
 
     def finish(self) -> None:
         temp = self._require()
-        with UnavailableOnOSError(self._who, "finish", self._name):
+        with UnavailableOnOSError(self._bookie_name, "finish", self._name):
             try:
                 self._write_back(temp, self._length)
                 os.fsync(temp.descriptor)
@@ -88,7 +88,7 @@ class PosixEntryFile:
     def _require(self) -> Temp:
         if self._temp is None:
             raise BookieUnavailableError(
-                f"{self._who}: {self._name} was finished, discarded or failed before",
+                f"{self._bookie_name}: {self._name} was finished, discarded or failed before",
                 hint="start a new file under a new name",
             )
         return self._temp
@@ -103,8 +103,8 @@ class PosixEntryFile:
 class PosixJournal(GrowingJournal):
     """A journal in a file; each record costs an fdatasync."""
 
-    def __init__(self, who: str, name: str, descriptor: int) -> None:
-        super().__init__(who, name)
+    def __init__(self, bookie_name: str, name: str, descriptor: int) -> None:
+        super().__init__(bookie_name, name)
         self._fd = -1  # not owned yet: the caller closes the descriptor if this call fails
         self._pinned: PinnedDirectory | None = None
         status = os.fstat(descriptor)
@@ -126,7 +126,7 @@ class PosixJournal(GrowingJournal):
         views = [memoryview(part).cast("B") for part in parts]
         length = sum(len(view) for view in views)
         progress.work_on(self._identity[0])
-        with UnavailableOnOSError(self._who, "append to", self._name):
+        with UnavailableOnOSError(self._bookie_name, "append to", self._name):
             if length <= slices.SLICE_BYTES and len(views) <= _PARTS_MAX:
                 self._write(views)  # a small write says nothing of the disk
             else:
@@ -154,7 +154,7 @@ class PosixJournal(GrowingJournal):
         """Whether ``found`` is this journal's file, with all its durable bytes."""
         if self._fd < 0:
             # Only an open file keeps its inode number from being given to another.
-            raise BookieUnavailableError(f"{self._who}: journal {self._name} is closed")
+            raise BookieUnavailableError(f"{self._bookie_name}: journal {self._name} is closed")
         return (found.st_dev, found.st_ino) == self._identity and found.st_size >= self._end
 
     def _write(self, views: Sequence[memoryview]) -> None:

@@ -100,29 +100,29 @@ def bookie_findings(
 
 def _closed_findings(status: BookieStatus) -> Iterator[Finding]:
     """A healthy bookie without new ledgers."""
-    who = status.record.bookie_id
+    bookie_name = status.record.bookie_id
     if status.record.is_leaving:
         yield Finding(
             Level.WARN,
-            who,
+            bookie_name,
             "it is being removed, or its removal was interrupted: it gets no new ledgers",
-            f"`bkspark bookie remove {who}` continues the removal; `bkspark bookie readonly "
-            f"{who} --off` cancels it",
+            f"`bkspark bookie remove {bookie_name}` continues the removal; `bkspark bookie "
+            f"readonly {bookie_name} --off` cancels it",
         )
     elif status.record.is_read_only:
         yield Finding(
             Level.OK,
-            who,
+            bookie_name,
             "read-only: it can be read, and gets no new ledgers",
-            f"`bkspark bookie readonly {who} --off` makes it writable",
+            f"`bkspark bookie readonly {bookie_name} --off` makes it writable",
         )
     if status.is_full and not (status.problem or status.write_problem):
         yield Finding(
             Level.WARN,
-            who,
+            bookie_name,
             status.full_note,
             "free some space, add bookies (`bkspark bookie add URL`), or set its marks "
-            f"(`bkspark bookie marks {who}`)",
+            f"(`bkspark bookie marks {bookie_name}`)",
         )
 
 

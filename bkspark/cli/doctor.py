@@ -64,9 +64,9 @@ def _interpreter() -> Finding:
     command = named or "python3"
     fix = f"export PYSPARK_PYTHON={sys.executable}"
     found = shutil.which(command)
-    who = f"PYSPARK_PYTHON ({command})" if named else "PYSPARK_PYTHON is not set: python3"
+    interpreter = f"PYSPARK_PYTHON ({command})" if named else "PYSPARK_PYTHON is not set: python3"
     if found is None:
-        return Finding(Level.FAIL, "interpreter", f"{who} does not exist", fix)
+        return Finding(Level.FAIL, "interpreter", f"{interpreter} does not exist", fix)
     if os.path.samefile(os.path.dirname(found), os.path.dirname(sys.executable)):
         return Finding(Level.OK, "interpreter", f"{own}, also for Spark's workers")
     answer = _answer([found, "-c", "import sys, bkspark; print('%d.%d' % sys.version_info[:2])"])
@@ -75,7 +75,7 @@ def _interpreter() -> Finding:
     return Finding(
         Level.FAIL if named else Level.WARN,
         "interpreter",
-        f"{who} has another version than {own}, or lacks bkspark",
+        f"{interpreter} has another version than {own}, or lacks bkspark",
         fix,
     )
 

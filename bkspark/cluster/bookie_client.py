@@ -107,8 +107,8 @@ class BookieClient:
         Args:
             is_over: whether the full time limit has passed; if so, give up on the bookie.
         """
-        who = self.address.bookie_id
-        problem = f"bookie {who} gave no answer within {round(seconds, 2):g} s"
+        bookie_name = self.address.bookie_id
+        problem = f"bookie {bookie_name} gave no answer within {round(seconds, 2):g} s"
         if is_over:
             self.give_up()
             logger.warning("%s: it is given up, and not asked again for a while", problem)

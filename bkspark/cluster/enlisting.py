@@ -131,7 +131,9 @@ class Begun:
         own_fault: TooManyOpenFilesError | None = None,
     ) -> None:
         self.failed = dict(failed or {})
-        self._journals = {who: begun for who, begun in (journals or {}).items() if begun}
+        self._journals = {
+            bookie_name: begun for bookie_name, begun in (journals or {}).items() if begun
+        }
         self.bookie_ids = frozenset(journals or ())
         self.own_fault = own_fault
         self._is_closed = False
@@ -237,11 +239,11 @@ def journal_on(address: BookieAddress, ledger: LedgerMetadata, begun: Begun) -> 
     Raises:
         BookieUnavailableError: the journal was begun but is not in ``begun``, or cannot be made.
     """
-    who, fragment = address.bookie_id, ledger.last_fragment
-    file = begun.hand_over(who)
+    bookie_name, fragment = address.bookie_id, ledger.last_fragment
+    file = begun.hand_over(bookie_name)
     if file is None and fragment.has_headers:
         raise BookieUnavailableError(
-            f"bookie {who} has no journal of this writer of ledger {ledger.ledger_id}"
+            f"bookie {bookie_name} has no journal of this writer of ledger {ledger.ledger_id}"
         )
     if file is None:
         with open_bookie(address).open_root() as root:

@@ -40,11 +40,11 @@ def post_check(
     fence = layout.term_marker(ledger_id, term + 1)
     permission = layout.permission(ledger_id, term, token)
     if not open_bookie(address).post_check(journal, fence=fence, permission=permission):
-        who = address.bookie_id
+        bookie_name = address.bookie_id
         said = "ledger %d: the writer of term %d is fenced on bookie %s"
-        tell(logger, said, ledger_id, term, who, ledger_id=ledger_id, bookie_id=who)
+        tell(logger, said, ledger_id, term, bookie_name, ledger_id=ledger_id, bookie_id=bookie_name)
         line = (
-            f"ledger {ledger_id} is fenced on bookie {who}: another client took over or "
+            f"ledger {ledger_id} is fenced on bookie {bookie_name}: another client took over or "
             "deleted the ledger"
         )
         if _is_there(address, fence):

@@ -176,18 +176,18 @@ class _Ddl:
 
     def _fields(self, depth: int) -> list[dict[str, Any]]:
         fields = [self._field(depth)]
-        while self._takes(","):
+        while self._take_token(","):
             fields.append(self._field(depth))
         return fields
 
     def _field(self, depth: int) -> dict[str, Any]:
         name = self._name()
-        self._takes(":")
+        self._take_token(":")
         kind, said = self._type(depth)
         metadata = {LENGTHS_KEY: said} if said else {}
-        if self._takes("not") and not self._takes("null"):
+        if self._take_token("not") and not self._take_token("null"):
             self._refuse("NULL")
-        if self._takes("comment"):
+        if self._take_token("comment"):
             if self._tokens[0][0] != "text":
                 self._refuse("a text in quotes")
             quoted = self._tokens.pop(0)[1]
@@ -247,7 +247,7 @@ class _Ddl:
         """Parse whole numbers in brackets."""
         self._require("(")
         found = [self._number()]
-        while len(found) < count_max and self._takes(","):
+        while len(found) < count_max and self._take_token(","):
             found.append(self._number())
         self._require(")")
         return found
@@ -257,7 +257,7 @@ class _Ddl:
             self._refuse("a number")
         return int(self._tokens.pop(0)[1])
 
-    def _takes(self, wanted: str) -> bool:
+    def _take_token(self, wanted: str) -> bool:
         """Consume ``wanted`` if it comes next; return whether it did."""
         kind, token = self._tokens[0]
         is_next = kind in ("word", "sign") and token.lower() == wanted
@@ -266,7 +266,7 @@ class _Ddl:
         return is_next
 
     def _require(self, wanted: str) -> None:
-        if not self._takes(wanted):
+        if not self._take_token(wanted):
             self._refuse(repr(wanted))
 
     def _refuse(self, wanted: str) -> NoReturn:

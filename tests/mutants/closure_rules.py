@@ -126,7 +126,7 @@ MUTANTS = (
     Mutant(
         "a member that a widening gave to a ledger stays, though it is going",
         "Widening._name_all",
-        Replace("f'bookie {who} is being removed' if self._is_going(fill) else ''", "''"),
+        Replace("f'bookie {bookie_name} is being removed' if self._is_going(fill) else ''", "''"),
         pair("widen a ledger", "remove a new bookie"),
     ),
     Mutant(

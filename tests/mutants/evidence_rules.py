@@ -192,7 +192,7 @@ MUTANTS = (
         "what a bookie without a fence shows does not count",
         "FenceAndRead._fence",
         Replace(
-            "return f'{who} cannot be fenced: {about(who, error.args[0])}'",
+            "return f'{bookie_name} cannot be fenced: {about(bookie_name, error.args[0])}'",
             "raise error",
         ),
         (f"{READ_ONLY}::test_what_it_shows_counts",),

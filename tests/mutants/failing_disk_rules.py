@@ -10,7 +10,7 @@ MUTANTS = (
         "a bookie that fails while it takes copies is stood in for by nobody",
         "Repair._end",
         Replace(
-            "one.task.elsewhere(one.fill.address, told_of(who, reason))",
+            "one.task.elsewhere(one.fill.address, told_of(bookie_name, reason))",
             "self._leave(one.task, reason)",
         ),
         (

@@ -218,16 +218,16 @@ class Audit:
         return self._absent(member)
 
     def _absent(self, member: Member) -> Absent:
-        who = f"bookie {member.bookie_id}"
+        bookie_name = f"bookie {member.bookie_id}"
         if f"{layout.BOOKIES_PREFIX}/{member.bookie_id}" in self._cluster.unreadable:
-            return Absent(f"the record of {who} cannot be read", is_gone=False)
+            return Absent(f"the record of {bookie_name} cannot be read", is_gone=False)
         if member.bookie_id not in self._registered:
-            return Absent(f"{who} is not registered", is_gone=True)
+            return Absent(f"{bookie_name} is not registered", is_gone=True)
         if member not in self._addresses:
-            problem = f"{who} was initialised again and has lost its data"
+            problem = f"{bookie_name} was initialised again and has lost its data"
             return Absent(problem, is_gone=True)
         if member in self._lost:
-            return Absent(f"{who} was declared lost", is_gone=True)
+            return Absent(f"{bookie_name} was declared lost", is_gone=True)
         return Absent(self.findings.silent[member.bookie_id], is_gone=False)
 
     def _is_inline(self, seen: _Seen, ledger_id: int) -> bool | None:

@@ -89,13 +89,13 @@ def naming(cluster: Cluster, bookie_id: str) -> list[LedgerMetadata]:
 
 
 def _plan(cluster: Cluster, before: BookieRecord, after: BookieRecord) -> tuple[str, ...]:
-    who, count = before.bookie_id, len(naming(cluster, before.bookie_id))
+    bookie_name, count = before.bookie_id, len(naming(cluster, before.bookie_id))
     ledgers = "1 ledger names" if count == 1 else f"{count:,} ledgers name"
     elsewhere = ""
     if before.domain != after.domain:
         elsewhere = f"; its place is on {after.domain} now, and was on {before.domain}"
     return (
-        f"initialise {who} again at {shown_url(before.url)}, in place of incarnation "
+        f"initialise {bookie_name} again at {shown_url(before.url)}, in place of incarnation "
         f"{before.incarnation}{elsewhere}",
         f"count its former data as lost, which {ledgers}",
     )

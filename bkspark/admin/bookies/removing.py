@@ -153,16 +153,16 @@ def _may_give_back(cluster: Cluster, bookie_id: str) -> list[tuple[str, int]]:
 
 
 def _require_lost(cluster: Cluster, record: BookieRecord) -> None:
-    who, member = record.bookie_id, Member(record.bookie_id, record.incarnation)
+    bookie_name, member = record.bookie_id, Member(record.bookie_id, record.incarnation)
     if member not in cluster.lost_members():
         raise InvalidRequestError(
-            f"bookie {who} was not declared lost, so it cannot be removed by force",
-            hint=f"`bkspark bookie lost {who}` declares that it will never come back",
+            f"bookie {bookie_name} was not declared lost, so it cannot be removed by force",
+            hint=f"`bkspark bookie lost {bookie_name}` declares that it will never come back",
         )
-    if any(not s.problem for s in cluster.probe() if s.record.bookie_id == who):
+    if any(not s.problem for s in cluster.probe() if s.record.bookie_id == bookie_name):
         raise InvalidRequestError(
-            f"bookie {who} was declared lost, but can be read: it may have the last copy of "
-            "entries",
+            f"bookie {bookie_name} was declared lost, but can be read: it may have the last "
+            "copy of entries",
             hint="keep it until all its ledgers have their copies on other bookies",
         )
 

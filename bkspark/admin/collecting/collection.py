@@ -173,10 +173,10 @@ class Collector:
     def _note(self, order: Free, answer: Freed, cleaned: Mapping[int, set[Member]]) -> None:
         for ledger_id, removed in answer.removed.items():
             self.outcome.removed += removed
-            said, who = "ledger %d: %d files, %d bytes freed on %s", order.address.bookie_id
-            freed = (ledger_id, removed.files, removed.bytes, who)
+            said, bookie_name = "ledger %d: %d files, %d bytes freed on %s", order.address.bookie_id
+            freed = (ledger_id, removed.files, removed.bytes, bookie_name)
             if removed.files:
-                tell(logger, said, *freed, ledger_id=ledger_id, bookie_id=who)
+                tell(logger, said, *freed, ledger_id=ledger_id, bookie_id=bookie_name)
             if ledger_id in cleaned:
                 cleaned[ledger_id].add(order.address.member)
         for ledger_id, problem in answer.problems.items():

@@ -21,7 +21,10 @@ def problem_of(run: Runner, fill: Fill, result: Filled) -> str:
 
 def in_vain(filled: Filled) -> str:
     """Describe entries without a good copy, with the reasons: a silent bookie may answer later."""
-    holes, reasons = filled.holes, [told_of(who, why) for who, why in sorted(filled.faults.items())]
+    holes, reasons = (
+        filled.holes,
+        [told_of(bookie_name, why) for bookie_name, why in sorted(filled.faults.items())],
+    )
     more = f" and {len(holes) - 3} more" if len(holes) > 3 else ""
     why = f" ({'; '.join(reasons)})" if reasons else ""
     return f"no bookie has a good copy of {', '.join(holes[:3])}{more}{why}"

@@ -76,9 +76,9 @@ class CopiedJournal:
             return
         with open_bookie(self._client.address).open_root() as root:
             if not root.has_journal(self._file):
-                who = self._client.address.bookie_id
+                bookie_name = self._client.address.bookie_id
                 raise BookieUnavailableError(
-                    f"bookie {who} does not show the journal that was copied to it"
+                    f"bookie {bookie_name} does not show the journal that was copied to it"
                 )
 
     def close(self) -> None:

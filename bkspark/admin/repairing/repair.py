@@ -217,25 +217,25 @@ class Repair:
             said = f"; {task.problem}" if task.problem else ""
             said += f"; permanently excluded: {', '.join(sorted(barred))}" if barred else ""
             how = " (bookie add URL; `bkspark bookies` shows which bookies are full or closed)"
-            who = "no other bookie can"
+            bookie_name = "no other bookie can"
             if task.step.to:
-                who, how = f"bookie {task.step.to} cannot", ""
-            self._leave(task, f"{need.reason}; {who} take its place{how}{said}")
+                bookie_name, how = f"bookie {task.step.to} cannot", ""
+            self._leave(task, f"{need.reason}; {bookie_name} take its place{how}{said}")
         return target
 
     # --- ending -----------------------------------------------------------------------------------
 
     def _end(self, one: _Begun, result: object) -> RepairTask | None:
         """Process a result; return the task if it must begin again."""
-        who = one.fill.address.bookie_id
+        bookie_name = one.fill.address.bookie_id
         if isinstance(result, Unfit):
-            return one.task.elsewhere(one.fill.address, told_of(who, result.reason))
+            return one.task.elsewhere(one.fill.address, told_of(bookie_name, result.reason))
         if not isinstance(result, Filled):
             reason = str(getattr(result, "reason", result))
             if one.task.way is Way.FILL:
                 self._leave(one.task, reason)
                 return None
-            return one.task.elsewhere(one.fill.address, told_of(who, reason))
+            return one.task.elsewhere(one.fill.address, told_of(bookie_name, reason))
         self.counts.update(records=result.records, bytes=result.byte_count)
         self.counts.update(holes=len(result.holes))
         need = one.task.step.need
@@ -295,12 +295,12 @@ class Repair:
     def _tell(self, task: RepairTask, what: str, bookie_id: str = "") -> None:
         """Log a decision about a place, by default under the bookie id of its member."""
         place = task.step.need.place
-        first, who = place.fragment_first_entry_id, place.member.bookie_id
+        first, bookie_name = place.fragment_first_entry_id, place.member.bookie_id
         tell(
             logger,
             "ledger %d: place of %s from entry %d on: %s",
-            *(place.ledger_id, who, first, what),
+            *(place.ledger_id, bookie_name, first, what),
             ledger_id=place.ledger_id,
             entry_id=first,
-            bookie_id=bookie_id or who,
+            bookie_id=bookie_id or bookie_name,
         )

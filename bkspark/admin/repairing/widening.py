@@ -212,16 +212,17 @@ class Widening:
             learnt.why = "another client changed the record of the ledger"
             return None
         for fill, result in zip(fills, results, strict=True):
-            who = fill.address.bookie_id
-            problem = f"bookie {who} is being removed" if self._is_going(fill) else ""
+            bookie_name = fill.address.bookie_id
+            problem = f"bookie {bookie_name} is being removed" if self._is_going(fill) else ""
             problem = problem or problem_of(self._run, fill, result)
             if problem:
                 learnt.why, learnt.kept = problem, {}
-                learnt.avoid.add(who)
+                learnt.avoid.add(bookie_name)
                 return self._put_back(seen.value, named, problem)
-        who = ", ".join(dict.fromkeys(fill.address.bookie_id for fill in fills))
+        bookie_name = ", ".join(dict.fromkeys(fill.address.bookie_id for fill in fills))
         _tell(
-            ledger_id, f"each entry has {after.quorum.write_quorum_size} copies now, also on {who}"
+            ledger_id,
+            f"each entry has {after.quorum.write_quorum_size} copies now, also on {bookie_name}",
         )
         return Widened(True, "", learnt.records, learnt.byte_count)
 

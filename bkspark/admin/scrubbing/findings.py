@@ -43,7 +43,7 @@ class ScrubFindings:
     counts: Counter[str] = field(default_factory=Counter)
 
     def report(self, plan: ScrubPlan) -> Report:
-        copies = [(who, one) for who, one in self.bad if one.is_left]
+        copies = [(place, one) for place, one in self.bad if one.is_left]
         ledgers = {one.ledger_id for _, one in copies}
         return Report(
             VERB,
@@ -83,12 +83,12 @@ class ScrubFindings:
         for bookie_id, reason in sorted(self.silent.items()):
             yield Left(f"bookie {bookie_id}", reason)
         for bookie_id, one in self.bad:
-            who = f"ledger {one.ledger_id} on {bookie_id}"
+            place = f"ledger {one.ledger_id} on {bookie_id}"
             if one.unknown:
-                yield Left(who, one.unknown)
+                yield Left(place, one.unknown)
             elif one.is_left:
                 more = f", and {one.count - 1:,} more places" if one.count > 1 else ""
-                yield Left(who, f"{one.damages[0].shown}{more}")
+                yield Left(place, f"{one.damages[0].shown}{more}")
         for bookie_id, reason in sorted(self.unnoted.items()):
             yield Left(f"bookie {bookie_id}", reason)
         for ledger_id in self.changing:

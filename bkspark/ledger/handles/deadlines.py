@@ -112,9 +112,9 @@ class Deadlines:
         return None
 
     def _of_lane(self, lane: Lane, seconds: float) -> Due:
-        who = lane.address.bookie_id
+        bookie_name = lane.address.bookie_id
         if lane.looks_at_half_time:
-            return Due(lane.since + seconds / 2, ("disk", who), lane.look)
+            return Due(lane.since + seconds / 2, ("disk", bookie_name), lane.look)
 
         def too_slow() -> Event | None:
             if lane.gets_on():
@@ -123,11 +123,11 @@ class Deadlines:
                 return None
             limit = round(seconds, 2)
             error = BookieUnavailableError(
-                f"bookie {who} did not store a record within {limit:g} s"
+                f"bookie {bookie_name} did not store a record within {limit:g} s"
             )
-            return Failed(lane.ensemble_index, who, error)
+            return Failed(lane.ensemble_index, bookie_name, error)
 
-        return Due(lane.since + seconds, ("bookie", who), too_slow)
+        return Due(lane.since + seconds, ("bookie", bookie_name), too_slow)
 
     def _timed_out(self, late: TimedOut) -> Event | None:
         """Return the event, unless a bookie that owes the entry makes progress."""

@@ -185,8 +185,8 @@ class Membership:
         exclude = step.exclude | lent
         try:
             ledger = self._still_mine()
-            who = (ledger.ledger_id, Joining.last_writer(ledger, self._digester))
-            wanted = Regrouping(*who, step.ensemble, step.failed, exclude, self._begun)
+            last_writer = (ledger.ledger_id, Joining.last_writer(ledger, self._digester))
+            wanted = Regrouping(*last_writer, step.ensemble, step.failed, exclude, self._begun)
             found = ensembles.regroup(self._cluster, wanted)
         except LedgerFencedError:
             raise

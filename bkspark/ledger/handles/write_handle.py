@@ -368,12 +368,12 @@ class WriteHandle(ClosedAtEnd):
         except TimeoutError:
             raise self._no_end("the writer") from None
 
-    def _no_end(self, who: str) -> OutcomeUnknownError:
+    def _no_end(self, actor: str) -> OutcomeUnknownError:
         machine = self._writer.machine
         what = gap(machine.metadata, machine.pending) if self._task.is_alive() else ""
         what = what and f"; {what}"
         return OutcomeUnknownError(
-            f"ledger {self.ledger_id}: {who} gave no answer within "
+            f"ledger {self.ledger_id}: {actor} gave no answer within "
             f"{self._settings.wait_seconds_max:g} s{what}",
             hint="open the ledger: a recovery decides about unacknowledged entries",
         )

@@ -45,10 +45,10 @@ def journals_of(ledger: LedgerMetadata, member: Member) -> tuple[str, ...]:
     They belong to the writers of the member's fragments and, unless a recovery is running, to the
     client whose token the record has: the present writer, or the recovery that closed the ledger.
     """
-    who = [(f.term, f.token) for f in ledger.fragments if member in f.ensemble and f.token]
+    owners = [(f.term, f.token) for f in ledger.fragments if member in f.ensemble and f.token]
     if ledger.state is not LedgerState.IN_RECOVERY:
-        who.append((ledger.term, ledger.token))
-    return tuple(dict.fromkeys(layout.journal(ledger.ledger_id, *whose) for whose in who))
+        owners.append((ledger.term, ledger.token))
+    return tuple(dict.fromkeys(layout.journal(ledger.ledger_id, *owner) for owner in owners))
 
 
 def find_journals(

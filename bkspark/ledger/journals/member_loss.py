@@ -31,9 +31,9 @@ class Taken:
         ledger_id, fragment = ledger.ledger_id, ledger.last_fragment
         if not fragment.token:  # a record of an older version, in any term
             return cls(layout.term_marker(ledger_id, FIRST_TERM))
-        who = (ledger_id, fragment.term, fragment.token)
-        begun = layout.journal(*who) if fragment.has_headers else ""
-        return cls(layout.permission(*who), begun)
+        owner = (ledger_id, fragment.term, fragment.token)
+        begun = layout.journal(*owner) if fragment.has_headers else ""
+        return cls(layout.permission(*owner), begun)
 
     def missing_in(self, root: ReadableRoot, *, is_begun: bool = False) -> str:
         """Describe the first missing marker on a bookie; empty if none is missing.

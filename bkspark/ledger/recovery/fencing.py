@@ -87,8 +87,8 @@ class FenceAndRead:
         try:
             root.put_new(self.writer.fence, b"")
         except BookieUnavailableError as error:
-            who = f"bookie {self.address.bookie_id}"
-            return f"{who} cannot be fenced: {about(who, error.args[0])}"
+            bookie_name = f"bookie {self.address.bookie_id}"
+            return f"{bookie_name} cannot be fenced: {about(bookie_name, error.args[0])}"
         return ""
 
     def _judged(self, tail: MemberTail) -> MemberTail:

@@ -124,9 +124,9 @@ class Opener:
         answers = ask_all(questions, Timeouts(bookie_client.ANSWER_SECONDS), is_usable=_is_told)
         for client, answer in answers.items():
             if isinstance(answer, BookieUnavailableError):
-                who, why = client.address.bookie_id, answer.args[0]
+                bookie_name, why = client.address.bookie_id, answer.args[0]
                 said = "ledger %d: markers of its previous writer stay on bookie %s: %s"
-                logger.info(said, opened.ledger_id, who, why)
+                logger.info(said, opened.ledger_id, bookie_name, why)
 
 
 def _is_told(_answer: object) -> bool:

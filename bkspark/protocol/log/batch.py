@@ -107,7 +107,7 @@ class Holders:
         used, ceding = {member.bookie_id for member in ensemble}, list[int]()
         free = [other.bookie_id for other in others if other.bookie_id not in used]
         for index, member in enumerate(ensemble):
-            most = max(free, key=lambda who: self._bytes[index, who], default=None)
+            most = max(free, key=lambda holder: self._bytes[index, holder], default=None)
             if most and self._bytes[index, most] > self._bytes[index, member.bookie_id]:
                 ceding.append(index)
                 free.remove(most)

@@ -30,7 +30,7 @@ def seen_again(before: Sighting | None, now: Sighting) -> Sighting:
     """Combine the observation ``before`` with the observation ``now``."""
     if before is None or before.writer != now.writer or before.since_ms > now.since_ms:
         return now
-    if any(now.sizes.get(who, size) != size for who, size in before.sizes.items()):
+    if any(now.sizes.get(member, size) != size for member, size in before.sizes.items()):
         return now
     return replace(before, sizes={**before.sizes, **now.sizes})
 

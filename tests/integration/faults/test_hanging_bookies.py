@@ -367,7 +367,7 @@ with BookKeeper(sys.argv[1]) as keeper:
     bad = handle.metadata.last_fragment.ensemble[0].bookie_id
     real = PosixJournal.append
     def hang(self, parts):
-        if bad in self._who:
+        if bad in self._bookie_name:
             threading.Event().wait()
         real(self, parts)
     PosixJournal.append = hang

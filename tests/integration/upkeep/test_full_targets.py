@@ -270,7 +270,7 @@ def test_a_disk_that_is_full_is_asked_for_nothing(
     monkeypatch.setattr(
         posix.PosixRoot,
         "write_problem",
-        lambda root: "it is full" if root._who == full else problem(root),
+        lambda root: "it is full" if root._bookie_name == full else problem(root),
     )
     assert verbs.repair(rig.uri, no_lease=True).left == []
     assert one not in members(rig, ledger_id)
@@ -292,10 +292,10 @@ def test_a_file_for_which_there_is_no_room_is_not_begun(
 
     def free_bytes(root: posix.PosixRoot) -> int:
         # Just above the mark of a disk that takes new ledgers.
-        return 99 if root._who == f"bookie {small}" else free(root)
+        return 99 if root._bookie_name == f"bookie {small}" else free(root)
 
     def create(root: posix.PosixRoot, name: str) -> object:
-        begun.append(root._who)
+        begun.append(root._bookie_name)
         return real(root, name)
 
     real = posix.PosixRoot.create
