@@ -50,7 +50,9 @@ def test_nobody_changes_the_ensemble_of_a_ledger_that_is_closed_or_gone(is_delet
     """Whoever closed it may have kept entries that have no ack, so it is no plain end (RB-35)."""
     ledger = ledger_of(Quorum(3, 3, 2), ["a", "b", "c"])
     closed = ledger.closed(last_entry_id=-1, length_bytes=0, term=ledger.term, token=ledger.token)
-    with pytest.raises(LedgerFencedError, match="is gone" if is_deleted else "by another client"):
+    with pytest.raises(
+        LedgerFencedError, match="does not exist any more" if is_deleted else "by another client"
+    ):
         change_of(ledger).applied_to(None if is_deleted else closed)
 
 

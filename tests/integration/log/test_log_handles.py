@@ -132,7 +132,7 @@ def test_a_writer_that_was_closed_takes_nothing(log: LogHandle) -> None:
     writer = log.writer()
     writer.close()
     writer.close()
-    with pytest.raises(LedgerClosedError, match="nothing was sent"):
+    with pytest.raises(LedgerClosedError, match="sent nothing"):
         writer.append(b"x")
     with pytest.raises(LedgerClosedError):
         writer.roll()

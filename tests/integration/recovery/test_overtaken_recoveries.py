@@ -119,6 +119,6 @@ def test_a_reader_that_is_overtaken_in_every_look_says_so(
     monkeypatch.setattr(cluster.ledgers, "is_current", overtaken, raising=False)
     with pytest.raises(BookieUnavailableError) as error:
         ReadHandle(cluster, first.ledger_id, DIGESTER)
-    assert "other clients changed its metadata during each of 3 looks; read again" in str(
+    assert "other clients changed its metadata during each of 3 attempts; read again" in str(
         error.value
     )

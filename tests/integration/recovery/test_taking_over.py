@@ -173,7 +173,7 @@ def test_a_reader_follows_over_terms(scene: Scene, memory_rig: Rig) -> None:
 def test_one_that_says_nothing_of_later_terms_has_one_writer(scene: Scene) -> None:
     first = scene.first(goes_on=False)
     before = scene.ledger
-    with pytest.raises(InvalidRequestError, match="has one writer"):
+    with pytest.raises(InvalidRequestError, match="takes no second writer"):
         scene.take()
     assert scene.ledger == before
     assert first.append(b"a") == 0

@@ -278,7 +278,7 @@ def test_what_is_none_of_ours_stays_and_so_does_the_record(make_rig: Callable[..
     strange.parent.mkdir()
     strange.write_bytes(b"whose?")
     report = verbs.collect(rig.uri)
-    assert "something is left" in report.left[0].reason
+    assert "is not empty" in report.left[0].reason
     assert strange.read_bytes() == b"whose?"
     assert ids_in_metadata(rig) == [ledger_id]
     strange.unlink()

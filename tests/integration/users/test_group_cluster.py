@@ -108,7 +108,7 @@ def test_members_share_it_and_others_read_what_the_operator_opens(users: Users) 
     assert tree(users.folder) == before
     why = users.refused(OTHER, users.uri, "chained", "x", code=APPEND)
     assert why.startswith("bkspark.errors.NothingSentError: ")
-    assert f"user {OTHER} is none" in why
+    assert f"user {OTHER} is not a member" in why
     assert f"run as a member of group {GROUP}" in why
     assert tree(users.folder) == before
 

@@ -60,7 +60,8 @@ def test_a_decimal_that_has_too_many_digits_is_refused() -> None:
     narrow = pa.Array.from_buffers(pa.decimal128(3, 0), 1, wide.buffers())
     rows = pa.RecordBatch.from_arrays([narrow], ["d"])
     with pytest.raises(
-        InvalidRequestError, match="column 'd' of the table has values that decimal"
+        InvalidRequestError,
+        match="column 'd' of the table has values that are not allowed in decimal",
     ):
         ValueRules(rows.schema).require(rows)
 
@@ -231,7 +232,7 @@ def test_a_place_has_the_srid_of_its_column(kind: str, shape: str) -> None:
     mixed = rows(any_srid, GOOD, ELSEWHERE)
     ValueRules(mixed.schema).require(mixed)
     for wrong in (bad, rows(fixed, {"srid": 4326}), rows(fixed, {"wkb": b"point"})):
-        with pytest.raises(InvalidRequestError, match=rf"'c' .* a {kind}\(SRID 4326\) cannot have"):
+        with pytest.raises(InvalidRequestError, match=rf"'c' .* in {kind}\(SRID 4326\)"):
             ValueRules(wrong.schema).require(wrong)
 
 
@@ -241,5 +242,5 @@ def test_a_variant_has_both_of_its_parts() -> None:
     good = pa.record_batch([pa.array([None, {"value": b"", "metadata": b""}], kind)], names=["c"])
     ValueRules(good.schema).require(good)
     bad = pa.record_batch([pa.array([{"value": b""}], kind)], names=["c"])
-    with pytest.raises(InvalidRequestError, match="that a variant cannot have"):
+    with pytest.raises(InvalidRequestError, match="not allowed in variant"):
         ValueRules(bad.schema).require(bad)

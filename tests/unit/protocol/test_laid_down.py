@@ -61,7 +61,7 @@ def test_only_an_open_ledger_is_laid_down_behind_what_was_acknowledged() -> None
 def test_a_writer_closes_what_is_still_its_own() -> None:
     writer = LedgerWriter(HELD, last_add_confirmed=9, length_bytes=90)
     assert writer.closed(HELD).last_entry_id == 9
-    with pytest.raises(LedgerFencedError, match="is gone"):
+    with pytest.raises(LedgerFencedError, match="does not exist any more"):
         writer.closed(None)
     with pytest.raises(LedgerFencedError):
         writer.closed(LAID_DOWN)
