@@ -65,7 +65,7 @@ def test_a_record_with_pages_comes_back_and_is_of_a_later_version() -> None:
     """Who knows version 1 alone refuses it: it would take the log for one without older ledgers."""
     encoded = log_record.encode(paged_log(), "n")
     assert log_record.decode("events", encoded) == paged_log()
-    with pytest.raises(CorruptDataError, match="has format version 2, this bkspark knows 1"):
+    with pytest.raises(CorruptDataError, match="has format version 2, and this bkspark knows 1"):
         envelope.decode("log", layout.log_key("events"), encoded)
 
 
