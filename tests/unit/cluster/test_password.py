@@ -92,5 +92,5 @@ def test_a_variable_that_holds_a_line_end_alone_holds_no_password(
 @pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
 @pytest.mark.parametrize("what", ["file", "env"])
 def test_a_name_that_nothing_can_have_is_refused_at_once(what: str, name: str) -> None:
-    with pytest.raises(InvalidRequestError, match=f"not allowed in password{what.title()}"):
+    with pytest.raises(InvalidRequestError, match=rf"\bpassword{what.title()}( has|;)"):
         Password(**{what: name})
