@@ -18,9 +18,6 @@ from bkspark.protocol.ledger.record import (
     stripes_of_range,
 )
 
-FIRST_VERSION, LAST_VERSION = 1, 2
-"""Records of the first version do not state what members had stored before."""
-
 ENTRY_LOG_BYTES_MAX = 2**50
 MESSAGE_BYTES_MAX = 2**31 - 1
 """No entry log or message is longer; longer claims are refused before memory is reserved."""
@@ -29,7 +26,7 @@ MESSAGE_BYTES_MAX = 2**31 - 1
 def to_json(record: AddRecord) -> dict[str, Any]:
     """Return the header of ``record`` as JSON values."""
     quorum = record.quorum
-    value: dict[str, Any] = {
+    return {
         "ledger": record.ledger_id,
         "term": record.term,
         "token": record.token,
@@ -39,7 +36,7 @@ def to_json(record: AddRecord) -> dict[str, Any]:
         "length": record.length_bytes,
         "quorum": [quorum.ensemble_size, quorum.write_quorum_size, quorum.ack_quorum_size],
         "fragment": record.fragment_first_entry_id,
-        **transactions.fields_of(record.transactions),
+        transactions.NAME: transactions.encode(record.transactions),
         "attempts": [
             {
                 "first": attempt.first_entry_id,
@@ -52,22 +49,12 @@ def to_json(record: AddRecord) -> dict[str, Any]:
             for attempt in record.attempts
         ],
         "parts": [[part.stripe, part.length_bytes, part.digest] for part in record.parts],
+        "stored": list(record.stored),
     }
-    if version(record) > FIRST_VERSION:
-        value["stored"] = list(record.stored)
-    return value
 
 
-def version(record: AddRecord) -> int:
-    """Return the format version in which ``record`` was written."""
-    return LAST_VERSION if record.stored else FIRST_VERSION
-
-
-def from_json(fields: Fields, ledger_id: int, version: int) -> AddRecord:
+def from_json(fields: Fields, ledger_id: int) -> AddRecord:
     """Decode the record of a header whose digest was checked.
-
-    Args:
-        version: of the format, according to the frame.
 
     Raises:
         CorruptDataError: no record of this ledger can have such a header.
@@ -86,7 +73,7 @@ def from_json(fields: Fields, ledger_id: int, version: int) -> AddRecord:
             fragment_first_entry_id=fields.take("fragment", int),
             transactions=transactions.decode(fields),
             rows=_rows(fields, quorum),
-            stored=_stored(fields, quorum, version),
+            stored=_stored(fields, quorum),
         )
     except (TypeError, ValueError) as error:
         raise CorruptDataError(f"{fields.what}: malformed record") from error
@@ -140,12 +127,8 @@ def part(stripe: object, length: object, digest: object) -> InlinePart:
     return InlinePart(stripe, length, digest)
 
 
-def _stored(fields: Fields, quorum: Quorum, version: int) -> tuple[int, ...]:
-    stored = fields.take_or_none("stored", list)
-    if (stored is None) is not (version == FIRST_VERSION):
-        raise ValueError("another version than its frame says")
-    if stored is None:
-        return ()
+def _stored(fields: Fields, quorum: Quorum) -> tuple[int, ...]:
+    stored = fields.take("stored", list)
     if len(stored) != quorum.ensemble_size or set(map(type, stored)) != {int}:
         raise ValueError("malformed list of what was stored")
     return tuple(stored)
@@ -175,7 +158,7 @@ def require_readable(record: AddRecord, header: bytes) -> None:
 def _decodes(record: AddRecord, header: bytes) -> bool:
     fields = strict_json.loads(header, "a record")
     try:
-        return from_json(fields, record.ledger_id, version(record)) == record
+        return from_json(fields, record.ledger_id) == record
     except CorruptDataError:
         return False
 
@@ -194,7 +177,7 @@ def _is_within_bounds(record: AddRecord) -> bool:
         return False
     if record.transactions and not are_stored_numbers(record.transactions.values()):
         return False
-    if record.stored and len(record.stored) != record.quorum.ensemble_size:
+    if len(record.stored) != record.quorum.ensemble_size:
         return False
     for one in record.parts:
         if not 0 < one.length_bytes <= MESSAGE_BYTES_MAX or not one.digest.isascii():
@@ -211,7 +194,7 @@ def _are_constants_readable(*numbers: int) -> bool:
 def is_coherent(record: AddRecord) -> bool:
     """Return whether the parts, or the attempts in order, cover exactly the record's entries."""
     first, last = record.first_entry_id, record.last_entry_id
-    if record.stored and not -1 <= min(record.stored) <= max(record.stored) < first:
+    if not -1 <= min(record.stored) <= max(record.stored) < first:
         return False
     if record.is_confirmation:
         says_its_lac = first - 1 == last == record.last_add_confirmed >= -1

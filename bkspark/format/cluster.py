@@ -81,8 +81,8 @@ def encode_cluster(record: ClusterRecord, nonce: str) -> bytes:
         "nonce": nonce,
         "id": record.cluster_id,
         "created_ms": record.created_ms,
-        **_risk(record),
-        **({} if record.group is None else {"group": record.group}),
+        "storage_risk": record.storage_risk,
+        "group": record.group,
     }
     return envelope.encode(CLUSTER_KIND, layout.CLUSTER_KEY, value)
 
@@ -93,7 +93,7 @@ def decode_cluster(data: bytes) -> ClusterRecord:
     return ClusterRecord(
         fields.take("id", str),
         fields.take("created_ms", int),
-        fields.take_or_none("storage_risk", str) or "",
+        fields.take("storage_risk", str),
         take_group(fields),
     )
 
@@ -113,13 +113,13 @@ def encode_bookie(record: BookieRecord, nonce: str) -> bytes:
         "incarnation": record.incarnation,
         "url": record.url,
         "domain": record.domain,
-        # Older versions know of no other reason to place no entries on a bookie.
         "read_only": record.is_read_only or record.is_going,
-        **_risk(record),
-        **({"full": True} if record.is_full else {}),
-        **_marks(record.marks),
-        **({"leaving": True} if record.is_leaving else {}),
-        **({"removed": True} if record.is_removed else {}),
+        "storage_risk": record.storage_risk,
+        "full": record.is_full,
+        "high_permille": record.marks.high_permille,
+        "low_permille": record.marks.low_permille,
+        "leaving": record.is_leaving,
+        "removed": record.is_removed,
     }
     return envelope.encode(BOOKIE_KIND, layout.bookie_key(record.bookie_id), value)
 
@@ -135,33 +135,17 @@ def decode_bookie(bookie_id: str, data: bytes) -> BookieRecord:
         url=fields.take("url", str),
         domain=fields.take("domain", str),
         is_read_only=fields.take("read_only", bool),
-        storage_risk=fields.take_or_none("storage_risk", str) or "",
-        is_full=fields.take_or_none("full", bool) or False,
-        marks=_decoded_marks(fields),
-        is_leaving=fields.take_or_none("leaving", bool) or False,
-        is_removed=fields.take_or_none("removed", bool) or False,
+        storage_risk=fields.take("storage_risk", str),
+        is_full=fields.take("full", bool),
+        marks=_marks(fields),
+        is_leaving=fields.take("leaving", bool),
+        is_removed=fields.take("removed", bool),
     )
 
 
-def _risk(record: ClusterRecord | BookieRecord) -> dict[str, str]:
-    """Return the field, only if there is a risk."""
-    return {"storage_risk": record.storage_risk} if record.storage_risk else {}
-
-
-def _marks(marks: Marks) -> dict[str, int]:
-    """Return the fields, only if they differ from the usual marks."""
-    if marks == USUAL_MARKS:
-        return {}
-    return {"high_permille": marks.high_permille, "low_permille": marks.low_permille}
-
-
-def _decoded_marks(fields: Fields) -> Marks:
-    high = fields.take_or_none("high_permille", int)
-    low = fields.take_or_none("low_permille", int)
-    if high is None and low is None:
-        return USUAL_MARKS
+def _marks(fields: Fields) -> Marks:
     try:
-        return Marks(*(-1 if mark is None else mark for mark in (high, low)))
+        return Marks(fields.take("high_permille", int), fields.take("low_permille", int))
     except ValueError as error:
         raise CorruptDataError(f"{fields.what}: its marks are malformed") from error
 

@@ -38,7 +38,7 @@ def encode(cookie: Cookie) -> bytes:
         "bookie": cookie.bookie_id,
         "incarnation": cookie.incarnation,
         "created_ms": cookie.created_ms,
-        **({} if cookie.group is None else {"group": cookie.group}),
+        "group": cookie.group,
     }
     return envelope.encode(KIND, layout.COOKIE, value)
 

@@ -23,18 +23,15 @@ _HEAD = re.compile(rb"bkspark ([a-z]{1,16}) v([1-9][0-9]{0,4}) ([0-9a-f]{8}) (0|
 _HEAD_BYTES_MAX = 64
 
 
-def encode(kind: str, key: str, value: Mapping[str, Any], version: int = VERSION) -> bytes:
+def encode(kind: str, key: str, value: Mapping[str, Any]) -> bytes:
     """Encode a record of ``kind``, to be stored under ``key``."""
     payload = canonical_json(value)
-    checksum = _checksum(kind, version, key, payload)
-    return f"bkspark {kind} v{version} {checksum:08x} {len(payload)}\n".encode() + payload
+    checksum = _checksum(kind, VERSION, key, payload)
+    return f"bkspark {kind} v{VERSION} {checksum:08x} {len(payload)}\n".encode() + payload
 
 
-def decode(kind: str, key: str, data: bytes, newest: int = VERSION) -> Fields:
+def decode(kind: str, key: str, data: bytes) -> Fields:
     """Decode the record in ``data``, found under ``key``.
-
-    Args:
-        newest: the latest version of this kind known to the caller.
 
     Raises:
         CorruptDataError: any difference from a record made by ``encode``.
@@ -52,9 +49,9 @@ def decode(kind: str, key: str, data: bytes, newest: int = VERSION) -> Fields:
     )
     if not is_intact:
         raise CorruptDataError(f"{what} is damaged: its checksum does not match")
-    if version > newest:
+    if version != VERSION:
         raise CorruptDataError(
-            f"{what} has format version {version}, and this bkspark knows {newest}",
+            f"{what} has format version {version}, and this bkspark knows {VERSION}",
             hint="read it with a newer bkspark",
         )
     return strict_json.loads(payload, what)

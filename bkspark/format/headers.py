@@ -40,20 +40,17 @@ class Headers:
         self._long_ways = 0
         self._patience = PATIENCE
 
-    def decode(self, header: bytes, version: int) -> AddRecord:
+    def decode(self, header: bytes) -> AddRecord:
         """Decode the record of a header whose digest was checked.
-
-        Args:
-            version: of the format, according to the frame.
 
         Raises:
             CorruptDataError: no record of this ledger can have such a header.
         """
-        return self._like_the_model(header, version) or self._from_json(header, version)
+        return self._like_the_model(header) or self._from_json(header)
 
-    def _from_json(self, header: bytes, version: int) -> AddRecord:
+    def _from_json(self, header: bytes) -> AddRecord:
         fields = strict_json.loads(header, f"journal of ledger {self.ledger_id}")
-        record = add_record.from_json(fields, self.ledger_id, version)
+        record = add_record.from_json(fields, self.ledger_id)
         self._long_ways += 1
         is_model = not record.attempts and not record.transactions
         if self._long_ways >= self._patience and is_model:
@@ -61,10 +58,10 @@ class Headers:
             self._model, self._pattern = record, _pattern_of(record)
         return record
 
-    def _like_the_model(self, header: bytes, version: int) -> AddRecord | None:
+    def _like_the_model(self, header: bytes) -> AddRecord | None:
         model = self._model
         found = self._pattern.fullmatch(header) if self._pattern else None
-        if found is None or model is None or version != add_record.version(model):
+        if found is None or model is None:
             return None
         first, lac, last, length, *others = found.groups()
         end = 3 * len(model.parts)
@@ -82,10 +79,10 @@ class Headers:
                 int(lac),
                 int(length),
                 model.quorum,
+                tuple(map(int, others[end:])),
                 model.fragment_first_entry_id,
                 {},
                 tuple(parts),
-                tuple(map(int, others[end:])),
             )
         except ValueError:
             return None
@@ -99,8 +96,7 @@ def _pattern_of(model: AddRecord) -> re.Pattern[bytes]:
         "parts": [[_NUMBER, _NUMBER, _DIGEST]] * len(model.parts),
         "stored": [_NUMBER] * len(model.stored),
     }
-    fields = add_record.to_json(model)
-    fields |= {name: value for name, value in open_fields.items() if name in fields}
+    fields = add_record.to_json(model) | open_fields
     pattern = re.escape(canonical_json(fields))
     for sentinel, what in _OPEN.items():
         pattern = pattern.replace(sentinel, what)

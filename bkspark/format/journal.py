@@ -29,7 +29,7 @@ from bkspark.protocol.ledger.record import AddRecord
 HEADER_BYTES_MAX = 256 * 2**20
 
 _MAGIC = b"BKAR"
-_VERSIONS = range(add_record.FIRST_VERSION, add_record.LAST_VERSION + 1)
+_VERSION = 1
 _PREFIX = struct.Struct("<4sBBHIQI")
 _TRAILER = struct.Struct("<QI")
 _POSITION = struct.Struct("<Q")
@@ -105,8 +105,7 @@ class EncodedRecord:
         owned = self.record.parts_of(ensemble_index)
         header = self._sealed.get(position) or self._seal(position)
         length = sum(part.length_bytes for part in owned)
-        version = add_record.version(self.record)
-        prefix = _PREFIX.pack(_MAGIC, version, 0, ensemble_index, len(header), length, 0)[:-4]
+        prefix = _PREFIX.pack(_MAGIC, _VERSION, 0, ensemble_index, len(header), length, 0)[:-4]
         return [
             prefix + _checksum(prefix, position) + header,
             *(self.parts[part.stripe] for part in owned),
@@ -211,7 +210,7 @@ def frame_length(data: bytes, begin: int, *, position: int) -> int | None:
     if len(data) < body:
         return None
     magic, version, _, _, header_length, parts_length, _ = _PREFIX.unpack_from(data, begin)
-    is_frame = magic == _MAGIC and version in _VERSIONS and header_length <= HEADER_BYTES_MAX
+    is_frame = magic == _MAGIC and version == _VERSION and header_length <= HEADER_BYTES_MAX
     if not is_frame or data[body - 4 : body] != _checksum(data[begin : body - 4], position):
         return None
     return int(_PREFIX.size + header_length + parts_length + _TRAILER.size)
@@ -255,7 +254,7 @@ def decode_head(
     try:
         if not digester.matches(expected, _context(ledger_id, position), header):
             return None
-        return headers.decode(header, _PREFIX.unpack_from(data, begin)[1])
+        return headers.decode(header)
     except BookKeeperError:
         return None
 
@@ -294,7 +293,7 @@ def _decode_frame(
     body = begin + _PREFIX.size
     if magic != _MAGIC or data[body - 4 : body] != _checksum(data[begin : body - 4], position):
         raise CorruptDataError(f"journal of ledger {ledger_id}: no record at byte {position}")
-    if version not in _VERSIONS or header_length > HEADER_BYTES_MAX:
+    if version != _VERSION or header_length > HEADER_BYTES_MAX:
         raise CorruptDataError(
             f"journal of ledger {ledger_id}: record format {version} is unknown",
             hint="read it with a newer bkspark",
@@ -311,7 +310,7 @@ def _decode_frame(
     expected = data[digest_at:parts_at].decode("ascii", "replace")
     is_whole = digester.matches(expected, _context(ledger_id, position), header)
     if is_whole and data[trailer_at:end] == _trailer(end - begin, position):
-        record = headers.decode(header, version)
+        record = headers.decode(header)
         parts = _good_parts(data, parts_at, trailer_at, record, index, digester)
         if parts is not None:
             return Frame(record, parts, index, header), end

@@ -141,11 +141,7 @@ def terms_folder(ledger_id: int) -> str:
 # Each append asks for the same two names.
 @lru_cache(maxsize=4096)
 def term_marker(ledger_id: int, term: int) -> str:
-    """Return the marker that fences the writer of the term before ``term``.
-
-    Ledgers made by older versions have no permissions: there the marker of a writer's own term is
-    its permission too.
-    """
+    """Return the marker that fences the writer of the term before ``term``."""
     return f"{terms_folder(ledger_id)}/{_term_digits(term)}"
 
 

@@ -10,10 +10,9 @@ from typing import Any
 from bkspark.errors import CorruptDataError
 from bkspark.format import envelope, layout, transactions
 from bkspark.format.digest import checked_spec, encode_spec
-from bkspark.format.strict_json import Fields
+from bkspark.format.strict_json import Fields, integers
 from bkspark.protocol.ledger.beginning import Beginning
 from bkspark.protocol.ledger.metadata import (
-    INVALID_ENTRY_ID,
     Fragment,
     LedgerMetadata,
     LedgerState,
@@ -21,23 +20,10 @@ from bkspark.protocol.ledger.metadata import (
 )
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings, MadeSmaller
-from bkspark.protocol.ledger.standing import ConfirmedEnd
 
 KIND = "ledger"
 
-HEADERS_VERSION, LEFT_VERSION, QUORUM_VERSION, OWNERS_VERSION, TRUNCATED_VERSION = 2, 3, 4, 5, 6
-LAST_VERSION = 7
-"""Each version adds facts that older software must not drop:
-
-- 2: members began their journals;
-- 3: bookies have left the ledger;
-- 4: the write quorum is guaranteed;
-- 5: fragments have owners;
-- 6: first fragments were truncated;
-- 7: when fragments began; or the ledger is smaller than wanted, or strict.
-
-A record without these facts is version 1.
-"""
+_WITHOUT_WRITER = (LedgerState.CLOSED, LedgerState.DELETING)
 
 
 def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
@@ -55,40 +41,15 @@ def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
         "schema": encode_bytes(metadata.settings.schema),
         "digest": encode_spec(metadata.settings.digest),
         "custom": dict(metadata.settings.custom_metadata),
-        **transactions.fields_of(metadata.transactions),
+        transactions.NAME: transactions.encode(metadata.transactions),
         "created_ms": metadata.settings.created_ms,
+        "left": sorted([one.bookie_id, one.incarnation] for one in metadata.left),
+        "guarantees_write_quorum": metadata.settings.guarantees_write_quorum,
+        "smaller": _encode_smaller(metadata.settings.smaller),
+        "strict": metadata.settings.is_strict,
+        "first_available": metadata.first_available,
     }
-    if metadata.laid_down is not None:  # by an older version; kept as found
-        value["laid_down"] = _encode_standing(metadata.laid_down)
-    if metadata.left:
-        value["left"] = sorted([one.bookie_id, one.incarnation] for one in metadata.left)
-    if metadata.settings.guarantees_write_quorum:
-        value["guarantees_write_quorum"] = True
-    if (smaller := metadata.settings.smaller) is not None:
-        value["made"], value["wanted"] = map(encode_quorum, (smaller.made, smaller.wanted))
-    if metadata.settings.is_strict:
-        value["strict"] = True
-    if metadata.first_available:
-        value["first_available"] = metadata.first_available
-    version = _version_of(metadata)
-    return envelope.encode(KIND, layout.ledger_key(metadata.ledger_id), value, version=version)
-
-
-def _version_of(metadata: LedgerMetadata) -> int:
-    if metadata.settings.smaller is not None or metadata.settings.is_strict:
-        return LAST_VERSION
-    if any(fragment.beginning for fragment in metadata.fragments):
-        return LAST_VERSION
-    if metadata.first_available:
-        return TRUNCATED_VERSION
-    if any(fragment.owner for fragment in metadata.fragments):
-        return OWNERS_VERSION
-    if metadata.settings.guarantees_write_quorum:
-        return QUORUM_VERSION
-    if metadata.left:
-        return LEFT_VERSION
-    has_headers = any(fragment.has_headers for fragment in metadata.fragments)
-    return HEADERS_VERSION if has_headers else envelope.VERSION
+    return envelope.encode(KIND, layout.ledger_key(metadata.ledger_id), value)
 
 
 def decode(ledger_id: int, data: bytes) -> LedgerMetadata:
@@ -97,8 +58,7 @@ def decode(ledger_id: int, data: bytes) -> LedgerMetadata:
     Raises:
         CorruptDataError: damaged, of another ledger, or impossible for a ledger.
     """
-    key = layout.ledger_key(ledger_id)
-    fields = envelope.decode(KIND, key, data, newest=LAST_VERSION)
+    fields = envelope.decode(KIND, layout.ledger_key(ledger_id), data)
     try:
         metadata = LedgerMetadata(
             ledger_id=fields.take("id", int),
@@ -111,13 +71,14 @@ def decode(ledger_id: int, data: bytes) -> LedgerMetadata:
             last_entry_id=fields.take_or_none("last", int),
             length_bytes=fields.take_or_none("length", int),
             transactions=transactions.decode(fields),
-            laid_down=_decode_standing(fields),
             left=_decode_left(fields),
         )
     except (TypeError, ValueError) as error:
         raise CorruptDataError(f"{fields.what} is malformed: {error}") from error
-    begins_there = (fields.take_or_none("first_available", int) or 0) == metadata.first_available
-    if metadata.ledger_id != ledger_id or (metadata.length_bytes or 0) < 0 or not begins_there:
+    begins_there = fields.take("first_available", int) == metadata.first_available
+    has_writer = metadata.state in _WITHOUT_WRITER or bool(metadata.last_fragment.token)
+    is_coherent = begins_there and has_writer and (metadata.length_bytes or 0) >= 0
+    if metadata.ledger_id != ledger_id or not is_coherent:
         raise CorruptDataError(f"{fields.what} contradicts its name or itself")
     return metadata
 
@@ -148,46 +109,28 @@ def decode_spec(fields: Fields) -> DigestSpec:
     )
 
 
-def _encode_standing(standing: ConfirmedEnd) -> dict[str, Any]:
+def _encode_fragment(fragment: Fragment) -> dict[str, Any]:
+    beginning = fragment.beginning
     return {
-        "last": standing.last_entry_id,
-        "length": standing.length_bytes,
-        "records": standing.record_count,
-        "transactions": dict(standing.transactions),
+        "first": fragment.first_entry_id,
+        "term": fragment.term,
+        "ensemble": [[member.bookie_id, member.incarnation] for member in fragment.ensemble],
+        "token": fragment.token,
+        "headers": fragment.has_headers,
+        "confirmed": fragment.confirmed,
+        "owner": fragment.owner,
+        "beginning": None if beginning is None else [beginning.began_ms, beginning.length_bytes],
     }
 
 
-def _decode_standing(fields: Fields) -> ConfirmedEnd | None:
-    if fields.take_or_none("laid_down", dict) is None:
+def _encode_smaller(smaller: MadeSmaller | None) -> dict[str, list[int]] | None:
+    if smaller is None:
         return None
-    found = fields.object("laid_down")
-    last, length, records = (found.take(name, int) for name in ("last", "length", "records"))
-    if last < INVALID_ENTRY_ID or min(length, records) < 0:
-        raise ValueError("the ledger cannot stand there")
-    return ConfirmedEnd(last, length, records, found.mapping("transactions", int))
-
-
-def _encode_fragment(fragment: Fragment) -> dict[str, Any]:
-    members = [[member.bookie_id, member.incarnation] for member in fragment.ensemble]
-    first, term = fragment.first_entry_id, fragment.term
-    value: dict[str, Any] = {"first": first, "term": term, "ensemble": members}
-    if fragment.token:  # added later: other records stay as they are
-        value["token"] = fragment.token
-    if fragment.has_headers:  # added later still: software without it must not drop it
-        value["headers"] = True
-    if fragment.confirmed > INVALID_ENTRY_ID:  # if write quorums are guaranteed, or laid down
-        value["confirmed"] = fragment.confirmed
-    if fragment.owner:  # only of a ledger that continues in later terms
-        value["owner"] = fragment.owner
-    if fragment.beginning is not None:
-        value["began_ms"] = fragment.beginning.began_ms
-        value["bytes_before"] = fragment.beginning.length_bytes
-    return value
+    return {"made": encode_quorum(smaller.made), "wanted": encode_quorum(smaller.wanted)}
 
 
 def _decode_left(fields: Fields) -> frozenset[Member]:
-    found = fields.take_or_none("left", list)
-    return frozenset(map(_decode_member, found or ()))
+    return frozenset(map(_decode_member, fields.take("left", list)))
 
 
 def _decode_member(value: Any) -> Member:
@@ -201,37 +144,36 @@ def _decode_settings(fields: Fields) -> LedgerSettings:
         digest=decode_spec(fields),
         custom_metadata=fields.mapping("custom", str),
         created_ms=fields.take("created_ms", int),
-        guarantees_write_quorum=bool(fields.take_or_none("guarantees_write_quorum", bool)),
+        guarantees_write_quorum=fields.take("guarantees_write_quorum", bool),
         smaller=_decode_smaller(fields),
-        is_strict=bool(fields.take_or_none("strict", bool)),
+        is_strict=fields.take("strict", bool),
     )
 
 
 def _decode_smaller(fields: Fields) -> MadeSmaller | None:
-    if fields.take_or_none("made", list) is None and fields.take_or_none("wanted", list) is None:
+    if fields.take_or_none("smaller", dict) is None:
         return None
-    return MadeSmaller(decode_quorum(fields, "made"), decode_quorum(fields, "wanted"))
+    found = fields.object("smaller")
+    return MadeSmaller(decode_quorum(found, "made"), decode_quorum(found, "wanted"))
 
 
 def _decode_fragment(fields: Fields) -> Fragment:
-    members = [_decode_member(value) for value in fields.take("ensemble", list)]
-    token = fields.take_or_none("token", str)
-    confirmed = fields.take_or_none("confirmed", int)
+    token = fields.take("token", str)
     return Fragment(
         fields.take("first", int),
         fields.take("term", int),
-        tuple(members),
-        "" if token is None else layout.token(token),
-        bool(fields.take_or_none("headers", bool)),
-        INVALID_ENTRY_ID if confirmed is None else confirmed,
-        fields.take_or_none("owner", int) or 0,
+        tuple(_decode_member(value) for value in fields.take("ensemble", list)),
+        token and layout.token(token),
+        fields.take("headers", bool),
+        fields.take("confirmed", int),
+        fields.take("owner", int),
         _decode_beginning(fields),
     )
 
 
 def _decode_beginning(fields: Fields) -> Beginning | None:
-    began_ms = fields.take_or_none("began_ms", int)
-    length_bytes = fields.take_or_none("bytes_before", int)
-    if (began_ms is None) != (length_bytes is None):
-        raise ValueError("a fragment says when it was begun and what lies in front, or neither")
-    return Beginning.known(began_ms, length_bytes)
+    found = fields.take_or_none("beginning", list)
+    if found is None:
+        return None
+    began_ms, length_bytes = integers(found)
+    return Beginning(began_ms, length_bytes)

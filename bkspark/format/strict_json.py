@@ -38,7 +38,9 @@ class Fields:
         return value
 
     def take_or_none(self, name: str, kind: type[T]) -> T | None:
-        return None if self._values.get(name) is None else self.take(name, kind)
+        """Return the field ``name``, which is stored as null if there is no value."""
+        is_null = name in self._values and self._values[name] is None
+        return None if is_null else self.take(name, kind)
 
     def objects(self, name: str) -> list["Fields"]:
         """Return the field ``name``: a list of objects."""

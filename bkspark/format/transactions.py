@@ -1,4 +1,10 @@
-"""Encodes transactions as fields of a record. Transactions have an order; JSON objects have none.
+"""Encodes transactions as a field of a record.
+
+The field is a list of three values:
+
+- names with their versions, in order;
+- the digests of further applications, packed in one text;
+- the digests of further queries, packed likewise.
 
 Digests are packed, since a log may have thousands: 8 bytes of each digest in order, then 8 bytes of
 each version, high byte first, as one text in base 64.
@@ -13,59 +19,62 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from bkspark.format.strict_json import Fields, integers
-from bkspark.protocol.log.transactions import (
-    DIGEST_LENGTH,
-    in_order,
-    kinds_of,
-    order_of,
-    prefix_of,
-)
+from bkspark.errors import InvalidRequestError
+from bkspark.format.strict_json import Fields
+from bkspark.protocol import bounds
+from bkspark.protocol.log.transactions import DIGEST_LENGTH, is_digest, kinds_of, prefix_of
 
-_FIELDS = (("transaction_digests", False), ("query_digests", True))
+NAME = "transactions"
+"""Name of the field in each record."""
+
 _BYTES_OF_ONE = DIGEST_LENGTH // 2 + 8
+_MALFORMED = "the digests of the transactions are none"
 
 
-def fields_of(transactions: Mapping[str, int]) -> dict[str, Any]:
-    """Return the fields of a record; the order only if sorting the names does not give it."""
-    others, found = dict(transactions), dict[str, Any]()
-    for (name, of_queries), kind in zip(_FIELDS, kinds_of(transactions), strict=True):
-        keys = kind.digests
-        packed = _packed(keys, prefix_of(of_queries=of_queries), transactions) if keys else None
-        if packed is not None:
-            found[name] = packed
-            for key in keys:
-                del others[key]
-    order = order_of(others)
-    found = {"transactions": others, **found}
-    return {**found, "transactions_order": order} if order else found
+def encode(transactions: Mapping[str, int]) -> list[Any]:
+    """Return the field of a record.
+
+    Raises:
+        InvalidRequestError: a key looks like a digest and is none.
+    """
+    if not transactions:
+        return [[], "", ""]
+    packed, named = list[str](), dict(transactions)
+    for of_queries, kind in zip((False, True), kinds_of(transactions), strict=True):
+        packed.append(_packed(kind.digests, prefix_of(of_queries=of_queries), transactions))
+        for key in kind.digests:
+            del named[key]
+    return [[[name, version] for name, version in named.items()], *packed]
 
 
 def decode(fields: Fields) -> dict[str, int]:
     """Decode the transactions of a record.
 
     Raises:
-        CorruptDataError, ValueError: malformed.
+        CorruptDataError, TypeError, ValueError: malformed.
     """
-    order = fields.take_or_none("transactions_order", list) or []
-    found = in_order(fields.mapping("transactions", int), integers(order))
-    for name, of_queries in _FIELDS:
-        packed = fields.take_or_none(name, str)
-        if packed is not None:
-            found.update(_unpacked(packed, prefix_of(of_queries=of_queries)))
+    named, *packed = fields.take(NAME, list)
+    found: dict[str, int] = {}
+    for name, version in named:
+        is_named = type(name) is str and name not in found and not is_digest(name)
+        if not is_named or not bounds.is_stored_number(version):
+            raise ValueError("the transactions are malformed")
+        found[name] = version
+    for of_queries, digests in zip((False, True), packed, strict=True):
+        if digests != "":
+            found.update(_unpacked(digests, prefix_of(of_queries=of_queries)))
     return found
 
 
-def _packed(keys: list[str], prefix: str, transactions: Mapping[str, int]) -> str | None:
-    """Pack digests; None if a key is no digest of this version: such keys are stored as text."""
+def _packed(keys: list[str], prefix: str, transactions: Mapping[str, int]) -> str:
     digits = "".join(key[len(prefix) :] for key in keys)
     try:
         digests = bytes.fromhex(digits)
         versions = array("q", [transactions[key] for key in keys])
-    except (ValueError, OverflowError):
-        return None
+    except (ValueError, OverflowError) as error:
+        raise InvalidRequestError(_MALFORMED) from error
     if digests.hex() != digits or any(len(key) != len(prefix) + DIGEST_LENGTH for key in keys):
-        return None
+        raise InvalidRequestError(_MALFORMED)
     return b64encode(digests + _high_byte_first(versions).tobytes()).decode()
 
 
@@ -85,7 +94,7 @@ def _unpacked(packed: str, prefix: str) -> Mapping[str, int]:
     keys = (prefix + digits[begin : begin + DIGEST_LENGTH] for begin in begins)
     found = dict(zip(keys, versions, strict=True))
     if len(found) != count or min(versions, default=0) < 0:
-        raise ValueError("the digests of the transactions are none")
+        raise ValueError(_MALFORMED)
     return MappingProxyType(found)
 
 

@@ -16,7 +16,6 @@ from bkspark.log.streams.micro_batch import MicroBatch, StreamPart, gathered
 from bkspark.log.streams.tail_writer import SINK_POLICY
 from bkspark.log.tail_closing import close_tail
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.ledger.standing import ConfirmedEnd
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import StreamRun
 
@@ -98,20 +97,16 @@ def tail_of(rig: Rig) -> LedgerMetadata:
         return cluster.ledger(the_log(rig).tail[-1]).value
 
 
-def written_by_an_older_version(rig: Rig, standing: ConfirmedEnd | None = None) -> None:
-    """Make the log's tail one of a version whose ledgers did not go on in later terms.
+def without_later_writers(rig: Rig) -> None:
+    """Make the log's tail a ledger of a single writer, as tails of handles are."""
 
-    Args:
-        standing: where its writer laid it down, if he did.
-    """
-
-    def older(ledger: LedgerMetadata | None) -> LedgerMetadata:
+    def owned_by_none(ledger: LedgerMetadata | None) -> LedgerMetadata:
         assert ledger is not None
         fragments = tuple(replace(fragment, owner=0) for fragment in ledger.fragments)
-        return replace(ledger, fragments=fragments, laid_down=standing)
+        return replace(ledger, fragments=fragments)
 
     with Cluster(rig.uri) as cluster:
-        cluster.ledgers.update(str(the_log(rig).tail[-1]), older)
+        cluster.ledgers.update(str(the_log(rig).tail[-1]), owned_by_none)
 
 
 def the_log(rig: Rig) -> LogRecord:

@@ -56,24 +56,6 @@ MUTANTS = (
         ),
         (f"{FOLDERS}::test_copies_for_one_that_was_silent_do_not_make_it_whole",),
     ),
-    Mutant(
-        "a ledger of an older version needs the marker of its writer's term",
-        "Taken.of",
-        Replace(
-            "layout.term_marker(ledger_id, FIRST_TERM)",
-            "layout.term_marker(ledger_id, fragment.term)",
-        ),
-        (f"{FOLDERS}::test_a_ledger_of_an_older_version_shows_a_loss_by_the_first_marker[2]",),
-    ),
-    Mutant(
-        "a ledger of an older version shows no loss",
-        "Taken.of",
-        Replace(
-            "layout.term_marker(ledger_id, FIRST_TERM)",
-            "layout.term_marker(ledger_id, fragment.term + 1)",
-        ),
-        (f"{FOLDERS}::test_a_ledger_of_an_older_version_shows_a_loss_by_the_first_marker[1]",),
-    ),
     # --- what records say that a bookie had ------------------------------------------------------
     Mutant(
         "what records say that a bookie had is not held against it",

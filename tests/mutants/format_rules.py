@@ -37,14 +37,29 @@ def frame_context_without(part: str, name: str) -> Mutant:
 
 
 MUTANTS = (
+    # --- what is left out ------------------------------------------------------------------------
     Mutant(
-        "who can compute checksums can take away what was stored",
-        "_stored",
+        "a field that is left out has no value",
+        "Fields.take_or_none",
         Replace(
-            "(stored is None) is not (version == FIRST_VERSION)",
-            "stored is None and version > FIRST_VERSION",
+            "name in self._values and self._values[name] is None", "not self._values.get(name)"
         ),
-        (f"{RECORDS}::test_a_record_of_an_older_version_says_nothing_of_what_was_stored",),
+        (f"{RECORDS}::test_a_record_without_one_of_its_fields_is_refused[ledger metadata]",),
+    ),
+    Mutant(
+        "a record may leave out what some members have stored",
+        "add_record._stored",
+        Replace(
+            "len(stored) != quorum.ensemble_size or set(map(type, stored)) != {int}",
+            "not set(map(type, stored)) <= {int}",
+        ),
+        (f"{RECORDS}::test_what_members_cannot_have_stored_is_refused",),
+    ),
+    Mutant(
+        "an open ledger needs no writer",
+        "ledger_metadata.decode",
+        Replace("metadata.state in _WITHOUT_WRITER or bool(metadata.last_fragment.token)", "True"),
+        (f"{RECORDS}::test_a_record_that_contradicts_itself_or_its_name_is_refused",),
     ),
     # --- what is absurd --------------------------------------------------------------------------
     Mutant(

@@ -102,12 +102,6 @@ MUTANTS = (
         Replace("sizes.of_records(ledger)", "ledger.quorum"),
         (f"{WIDENED}::test_a_ledger_gets_a_further_member_that_has_everything[CRC32C]",),
     ),
-    Mutant(
-        "older versions read a record with two kinds of sizes",
-        "ledger_metadata._version_of",
-        Drop("if metadata.settings.smaller is not None or metadata.settings.is_strict:\n    ..."),
-        (f"{RECORDS}::test_they_are_refused_by_who_does_not_know_them",),
-    ),
     # --- counted ---------------------------------------------------------------------------------
     Mutant(
         "a ledger with fewer copies than wanted is well",

@@ -6,6 +6,7 @@ from .mutant import Mutant
 TRANSACTIONS = "tests/unit/protocol/test_transactions.py"
 FRONT = "tests/unit/test_bookkeeper.py"
 RECORDS = "tests/unit/cluster/test_records.py"
+HOSTILE = "tests/unit/format/test_hostile_records.py"
 STORED = "tests/unit/format/test_stored_is_read.py"
 REMEMBERED = "tests/integration/log/test_remembered_transactions.py"
 
@@ -71,8 +72,8 @@ MUTANTS = (
     ),
     Mutant(
         "a record forgets which application committed last",
-        "transactions.fields_of",
-        Replace("{**found, 'transactions_order': order} if order else found", "found"),
+        "format.transactions.encode",
+        Replace("named.items()", "sorted(named.items())"),
         (f"{REMEMBERED}::test_the_order_of_applications_is_stored[True]",),
     ),
     Mutant(
@@ -157,13 +158,22 @@ MUTANTS = (
         (f"{TRANSACTIONS}::test_digests_that_are_damaged_are_refused",),
     ),
     Mutant(
-        "a digest that this version does not make is packed as another one",
+        "what is no digest is packed as one",
         "format.transactions._packed",
         Replace(
             "digests.hex() != digits or "
             "any(len(key) != len(prefix) + DIGEST_LENGTH for key in keys)",
             "False",
         ),
-        (f"{TRANSACTIONS}::test_what_is_no_digest_is_stored_as_it_is",),
+        (f"{TRANSACTIONS}::test_what_is_no_digest_is_not_stored[#0123456789ABCDEF]",),
+    ),
+    Mutant(
+        "a digest stands among the names",
+        "format.transactions.decode",
+        Replace(
+            "type(name) is str and name not in found and (not is_digest(name))",
+            "type(name) is str and name not in found",
+        ),
+        (f"{HOSTILE}::test_a_record_that_cannot_be_is_refused",),
     ),
 )

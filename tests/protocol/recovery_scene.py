@@ -69,7 +69,8 @@ def record_of(quorum: Quorum, first: int, last: int, confirmed: int = -1) -> Add
     stripes = stripes_of_range(first, last, quorum.stripe_count)
     parts = tuple(InlinePart(stripe, 10, "00000000") for stripe in stripes)
     length = 10 * (last + 1)
-    return AddRecord(7, 1, WRITER, first, last, confirmed, length, quorum, rows=parts)
+    stored = (-1,) * quorum.ensemble_size
+    return AddRecord(7, 1, WRITER, first, last, confirmed, length, quorum, stored, rows=parts)
 
 
 def tail_of(

@@ -328,7 +328,7 @@ def test_damaged_copies_count_file_by_file() -> None:
     quorum = Quorum(3, 3, 2)
     logs = tuple(EntryLog(name, 0, 1, 10, 5, "00000000") for name in ("e" * 32, "f" * 32))
     attempts = tuple(AttemptLogs(n, 1, (log,)) for n, log in enumerate(logs))
-    record = AddRecord(7, 1, WRITER, 0, 1, -1, 20, quorum, rows=attempts)
+    record = AddRecord(7, 1, WRITER, 0, 1, -1, 20, quorum, (-1, -1, -1), rows=attempts)
     ensemble = tuple(map(member, "abc"))
     fragments = (Fragment(0, 1, ensemble, WRITER),)
     ledger = LedgerMetadata(7, quorum, LedgerState.OPEN, 1, WRITER, fragments).in_recovery(OWN)

@@ -95,7 +95,7 @@ class Look:
 def slim(ledger: LedgerMetadata) -> LedgerMetadata:
     """Return ``ledger`` without the fields an audit does not need, to send less."""
     settings = replace(ledger.settings, schema=b"", custom_metadata={})
-    return replace(ledger, settings=settings, transactions={}, laid_down=None)
+    return replace(ledger, settings=settings, transactions={})
 
 
 def holding_of(

@@ -109,7 +109,7 @@ def lacking_at_ends(
     ledgers: Iterable[LedgerMetadata], look: Callable[[Iterable[LedgerMetadata]], OpenEnds]
 ) -> dict[int, list[Gap]]:
     """Return the entries surely missing on members of open last fragments, by ledger id."""
-    open_ = [one for one in ledgers if one.state is LedgerState.OPEN and one.token]
+    open_ = [one for one in ledgers if one.state is LedgerState.OPEN]
     before = look(open_) if open_ else {}
     doubtful = [one for one in open_ if any(_lacking(one, before, before))]
     after, until = before, environment.monotonic() + STAYS_SECONDS

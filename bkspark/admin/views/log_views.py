@@ -17,13 +17,12 @@ from bkspark.admin.views.sharing import (
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.cluster.records import UNREAD
-from bkspark.ledger.creating import OPERATION_KEY, STREAM
+from bkspark.ledger.creating import OPERATION_KEY
 from bkspark.log.reading.data_loss import was_set_aside
 from bkspark.log.reading.log_view import LogView, views_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.log.ledger_list import LOST_ENTRIES, LoggedLedger, versions_of
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.stream_run import queries_of
 
 LOGS = pa.schema(
     [
@@ -176,24 +175,19 @@ def _write(
     is_lost = ledger is None and was_set_aside(cluster, ledger_id)
     has_unknown_end = place is not None and place.entry_count >= LOST_ENTRIES
     began_ms = ledger.settings.created_ms if ledger else 0
+    noted = ledger.settings.custom_metadata if ledger else {}
     return {
         "log": log.name,
         "generation": log.generation,
         "version": version,
         "timestamp": timestamp(place.closed_ms if place and place.closed_ms else began_ms),
-        "operation": LOST if is_lost else None if ledger is None else _operation(ledger),
+        "operation": LOST if is_lost else noted.get(OPERATION_KEY),
         "ledger_id": ledger_id,
         "first_offset": place and place.first_offset,
         "entries": None if has_unknown_end else place and place.entry_count,
         "bytes": place and place.length_bytes,
         "transactions": _transactions(ledger),
     }
-
-
-def _operation(ledger: LedgerMetadata) -> str | None:
-    """Return the operation that wrote the ledger; None if it was not noted."""
-    noted = ledger.settings.custom_metadata.get(OPERATION_KEY)
-    return noted or (STREAM if queries_of({}, ledger.transactions) else None)
 
 
 def _transactions(ledger: LedgerMetadata | None) -> list[Row]:

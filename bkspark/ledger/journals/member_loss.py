@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from bkspark.bookie.contract import ReadableRoot
 from bkspark.format import journal, layout
-from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata
+from bkspark.protocol.ledger.metadata import LedgerMetadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,8 @@ class Taken:
     @classmethod
     def of(cls, ledger: LedgerMetadata) -> "Taken":
         """Return the markers of the last fragment."""
-        ledger_id, fragment = ledger.ledger_id, ledger.last_fragment
-        if not fragment.token:  # a record of an older version, in any term
-            return cls(layout.term_marker(ledger_id, FIRST_TERM))
-        owner = (ledger_id, fragment.term, fragment.token)
+        fragment = ledger.last_fragment
+        owner = (ledger.ledger_id, fragment.term, fragment.token)
         begun = layout.journal(*owner) if fragment.has_headers else ""
         return cls(layout.permission(*owner), begun)
 

@@ -14,24 +14,19 @@ ledger").
 Rule 4. A takeover raises the term and passes through IN_RECOVERY; only the token in the metadata
 may write (R2).
 
-Rule 5. ``laid_down``, written by older versions, states where the ledger stands: all entries up to
-there are acknowledged, and no later entry was ever sent. No client writes to such a ledger any
-more. A client recovers the ledger like any ledger without a writer, and the recovery never closes
-the ledger below that entry.
-
-Rule 6. A ledger that guarantees its write quorum is closed only when each entry is on its Qw
+Rule 5. A ledger that guarantees its write quorum is closed only when each entry is on its Qw
 members, and only its last fragment may hold other entries. The last fragment may therefore begin
 before entries that are acknowledged on Qa members. Such a fragment states the last of these
 entries. No client closes the ledger below that entry, or reads less.
 
-Rule 7. A ledger that *continues in later terms* says so from the start: its fragments name their
+Rule 6. A ledger that *continues in later terms* says so from the start: its fragments name their
 owners (``ownership``; H43, RB-34). Only there may a takeover end in OPEN again, for a writer of the
-new term (``reopening_steps``). A version that does not know owners never writes to such a ledger.
+new term (``reopening_steps``).
 
-Rule 8. Such a ledger may be truncated at its beginning (``truncating``): the ledger then begins
+Rule 7. Such a ledger may be truncated at its beginning (``truncating``): the ledger then begins
 with the first remaining fragment.
 
-Rule 9. A ledger made on fewer bookies than wanted (``sizes``) gets further members only after its
+Rule 8. A ledger made on fewer bookies than wanted (``sizes``) gets further members only after its
 close, and only if each member has each entry.
 """
 
@@ -50,7 +45,6 @@ from bkspark.errors import (
 from bkspark.protocol.ledger.beginning import Beginning
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.settings import LedgerSettings
-from bkspark.protocol.ledger.standing import ConfirmedEnd
 
 INVALID_ENTRY_ID = -1
 """LAC or last entry of a ledger without entries."""
@@ -99,12 +93,12 @@ class Fragment:
         first_entry_id: first entry of the fragment, >= 0.
         term: the term in which the metadata got this ensemble.
         ensemble: E distinct members, in stripe order.
-        token: token of the writer whose permission each member took before being named. Empty in
-            metadata of older versions, and if no writer ever writes to the fragment.
+        token: token of the writer whose permission each member took before being named; empty if no
+            writer ever writes to the fragment, because a recovery made it to close the ledger.
         confirmed: the last acknowledged entry of the fragment when the metadata named the ensemble
-            (rule 6), or when the ledger was laid down (rule 5); -1 without such entries.
+            (rule 5); -1 without such entries.
         has_headers: whether each member began the writer's journal with a header before being
-            named. False in metadata of older versions, and if another process writes.
+            named; False if another process writes.
         owner: the term whose records count, in a ledger that continues in later terms; else 0.
         beginning: when and where a later fragment of such a ledger began; None if unknown.
     """
@@ -134,7 +128,6 @@ class LedgerMetadata:
         last_entry_id: last readable entry, -1 if none; None unless CLOSED.
         length_bytes: sum of the payload bytes up to ``last_entry_id``; None unless CLOSED.
         transactions: last committed version per application among the ledger's records.
-        laid_down: where an OPEN ledger without a writer stands (rule 5).
         left: members that never get a place in the ledger again ("leaving").
     """
 
@@ -148,7 +141,6 @@ class LedgerMetadata:
     last_entry_id: int | None = None
     length_bytes: int | None = None
     transactions: Mapping[str, int] = field(default_factory=dict, hash=False)
-    laid_down: ConfirmedEnd | None = None
     left: frozenset[Member] = frozenset()
 
     def __post_init__(self) -> None:
@@ -164,10 +156,6 @@ class LedgerMetadata:
         smaller, is_over = self.settings.smaller, is_closed or self.state is LedgerState.DELETING
         if smaller is not None and not smaller.may_be(self.quorum, is_closed=is_over):
             raise self.refused("it has other sizes than it was made with")
-        if (down := self.laid_down) is not None and (
-            self.state is not LedgerState.OPEN or down.last_entry_id < self.last_confirmed
-        ):
-            raise self.refused("only an OPEN one is laid down, behind what it has")
 
     def _check_fragments(self) -> None:
         firsts = [fragment.first_entry_id for fragment in self.fragments]
@@ -194,7 +182,7 @@ class LedgerMetadata:
 
     @property
     def first_available(self) -> int:
-        """The first entry that was not truncated (rule 8)."""
+        """The first entry that was not truncated (rule 7)."""
         return self.fragments[0].first_entry_id
 
     @property
@@ -223,12 +211,11 @@ class LedgerMetadata:
 
     def is_writable_by(self, *, term: int, token: str) -> bool:
         """Whether the writer of ``term`` with ``token`` is still the ledger's writer (R2, R4)."""
-        is_open_to_it = (self.state, self.term, self.token) == (LedgerState.OPEN, term, token)
-        return is_open_to_it and self.laid_down is None
+        return (self.state, self.term, self.token) == (LedgerState.OPEN, term, token)
 
     @property
     def goes_on(self) -> bool:
-        """Whether a new writer may continue this ledger after a takeover (rule 7)."""
+        """Whether a new writer may continue this ledger after a takeover (rule 6)."""
         return self.last_fragment.owner > 0
 
     @property
@@ -299,11 +286,8 @@ class LedgerMetadata:
         """
         if self.state is LedgerState.CLOSED:
             raise self._closed()
-        state, *kept = self._moved_to(LedgerState.IN_RECOVERY), *self.fragments
-        if self.laid_down is not None and self.laid_down.last_entry_id > self.last_confirmed:
-            kept[-1] = replace(self.last_fragment, confirmed=self.laid_down.last_entry_id)
-        taken = replace(self, state=state, term=self.term + 1, token=token, laid_down=None)
-        return replace(taken, fragments=tuple(kept))
+        state = self._moved_to(LedgerState.IN_RECOVERY)
+        return replace(self, state=state, term=self.term + 1, token=token)
 
     def with_recovered_ensemble(
         self, first_entry_id: int, ensemble: tuple[Member, ...]
@@ -351,7 +335,7 @@ class LedgerMetadata:
                 f"ledger {self.ledger_id} is closed at entry {self.last_entry_id} with "
                 f"{self.length_bytes} bytes, not at {last_entry_id} with {length_bytes}"
             )
-        if (self.term, self.token) != (term, token) or self.laid_down is not None:
+        if (self.term, self.token) != (term, token):
             raise self.fenced(term)
         if last_entry_id < self.last_confirmed:
             was = f"entries up to {self.last_confirmed} were acknowledged"
@@ -368,7 +352,7 @@ class LedgerMetadata:
 
     def deleting(self) -> "LedgerMetadata":
         """Return this metadata as a tombstone; ids are never reused (R11, R13)."""
-        return replace(self, state=self._moved_to(LedgerState.DELETING), laid_down=None)
+        return replace(self, state=self._moved_to(LedgerState.DELETING))
 
     def _moved_to(self, state: LedgerState) -> LedgerState:
         if state not in LEGAL_MOVES[self.state]:

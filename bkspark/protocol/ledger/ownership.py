@@ -16,11 +16,10 @@ reads journals of later terms, unless the owner's journals show a record with al
 order says where to look first, never that an entry is absent.
 
 Rule 4. A fragment without a token was made by a recovery that closed the ledger, in a term without
-a writer, or by an older version. Its records belong to an earlier writer. If the fragment replaced
-that writer's own fragment, the metadata does not name the writer. No reader needs the name: writers
-of such a ledger leave no undecided entries to later writers (``metadata``, rule 5), so each id was
-sent in a single term. There every term counts from the term of the last earlier token up to the
-fragment's own term.
+a writer. Its records belong to an earlier writer. If the fragment replaced that writer's own
+fragment, the metadata does not name the writer. No reader needs the name: a ledger without owners
+has one writer (``metadata``, rule 6), so each id was sent in a single term. There every term counts
+from the term of the last earlier token up to the fragment's own term.
 
 Rule 5. A confirmation always counts: it commits nothing, and its content stays true in all later
 terms.

@@ -132,11 +132,11 @@ class AddRecord:
         last_entry_id: in a confirmation first_entry_id - 1, which is the confirmation's LAC.
         last_add_confirmed: LAC of the writer when the record was written, always < first_entry_id.
         length_bytes: payload bytes of the ledger up to ``last_entry_id``.
+        stored: by ensemble index, the first entry of the newest record known to be stored on the
+            member, or -1.
         fragment_first_entry_id: first entry of the fragment in which the record was written.
         transactions: last version of each application, over the ledger's records up to this record.
         rows: where the rows are: ``attempts`` or ``parts``; empty in a confirmation.
-        stored: by ensemble index, the first entry of the newest record known to be stored on the
-            member, or -1. Empty in a record of an older version.
     """
 
     ledger_id: int
@@ -147,10 +147,10 @@ class AddRecord:
     last_add_confirmed: int
     length_bytes: int
     quorum: Quorum
+    stored: tuple[int, ...]
     fragment_first_entry_id: int = 0
     transactions: Mapping[str, int] = field(default_factory=dict, hash=False)
     rows: Rows = ()
-    stored: tuple[int, ...] = ()
 
     @property
     def attempts(self) -> tuple[AttemptLogs, ...]:
@@ -181,8 +181,6 @@ class AddRecord:
         member has all entries from the fragment's first entry on, or ``stored`` says -1 of the
         member.
         """
-        if not self.stored:
-            return INVALID_ENTRY_ID
         return max(INVALID_ENTRY_ID, min(self.last_add_confirmed, min(self.stored) - 1))
 
     @property
@@ -238,7 +236,7 @@ def confirmation(
     Args:
         length_bytes: as in the add record that ends at ``last_add_confirmed``; likewise
             transactions.
-        stored: as in an add record.
+        stored: as in an add record; if empty, -1 of each member.
     """
     return AddRecord(
         ledger_id=ledger_id,
@@ -251,7 +249,7 @@ def confirmation(
         quorum=quorum,
         fragment_first_entry_id=fragment_first_entry_id,
         transactions=transactions,
-        stored=stored,
+        stored=stored or (INVALID_ENTRY_ID,) * quorum.ensemble_size,
     )
 
 

@@ -17,9 +17,8 @@ successors. Size uses no clock.
 
 Rule 5. In a ledger that continues in later terms, after all closed ledgers, fragments go by the
 same rules. If a fragment states its beginning, all earlier entries are at least as old, and their
-bytes are stated too. A fragment without a beginning (made by an older version, or by a change of
-members) goes with the next fragment that states a beginning. The last fragment's own bytes are not
-counted.
+bytes are stated too. A fragment without a beginning (made by a change of members) goes with the
+next fragment that states a beginning. The last fragment's own bytes are not counted.
 """
 
 from collections.abc import Iterable

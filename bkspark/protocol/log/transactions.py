@@ -17,7 +17,7 @@ Rule 4. Streaming queries are counted apart, so other applications never displac
 that has committed to the log lately, or is running, is among the newest.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -103,6 +103,11 @@ def kinds_of(transactions: Transactions) -> tuple[TransactionKeys, TransactionKe
 def is_name(key: str) -> bool:
     """Whether ``key`` is an application's name, neither a digest nor a number of forgotten."""
     return not key.startswith("#")
+
+
+def is_digest(key: str) -> bool:
+    """Whether ``key`` is the digest of a name, neither a name nor a number of forgotten."""
+    return not is_name(key) and key not in _COUNTERS
 
 
 def last_version(transactions: Transactions, app_id: str) -> int | None:
@@ -216,25 +221,3 @@ def _shrink(
 
 def _oldest(keys: list[str], most: int) -> list[str]:
     return keys[: max(0, len(keys) - most)]
-
-
-def order_of(transactions: Transactions) -> list[int]:
-    """Return each name's place among the sorted names, since JSON objects have no order.
-
-    Empty if the names are sorted.
-    """
-    places = {name: place for place, name in enumerate(sorted(transactions))}
-    order = [places[name] for name in transactions]
-    return [] if order == sorted(order) else order
-
-
-def in_order(transactions: Transactions, order: Iterable[int]) -> dict[str, int]:
-    """Return the transactions in the ``order`` made by ``order_of``.
-
-    Raises:
-        ValueError: ``order`` is no order of these names.
-    """
-    names, places = sorted(transactions), list(order)
-    if places and sorted(places) != list(range(len(names))):
-        raise ValueError("the order of the transactions is not one of them")
-    return {names[place]: transactions[names[place]] for place in places or range(len(names))}

@@ -209,7 +209,7 @@ class Reopening:
         silent = dict(self.problems)
         there = (member for member in before.ensemble if member.bookie_id not in silent)
         prunes = tuple(Prune(member, *told) for member in there)
-        return replace(self, outcome=Opened(metadata)), prunes if before.token else ()
+        return replace(self, outcome=Opened(metadata)), prunes
 
     @property
     def unjoined(self) -> frozenset[str]:

@@ -20,7 +20,7 @@ from bkspark.errors import (
 from bkspark.format import layout
 from bkspark.format.journal import Tail
 from bkspark.ledger.recovery import fencing, journal_tail, write_back
-from bkspark.protocol.ledger.metadata import LedgerState, Member
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.recovery.conclusions import Term
 from tests.integration.hand_writer import (
     HandWriter,
@@ -229,9 +229,17 @@ def test_rb_04_a_recovery_keeps_its_ensemble_to_itself(
     if is_stored_early:
         spare = next(m for m in writer.cluster.addresses() if m.bookie_id not in names)
         changed = (spare, *writer.metadata.last_fragment.ensemble[1:])
-        writer.cluster.ledgers.update(
-            str(writer.ledger_id), lambda ledger: ledger.with_recovered_ensemble(0, changed)
-        )
+
+        def early(ledger: LedgerMetadata | None) -> LedgerMetadata:
+            assert ledger is not None
+            whose, stored = ledger.last_fragment, ledger.with_recovered_ensemble(0, changed)
+            moved = replace(stored.last_fragment, token=whose.token, term=whose.term)
+            return replace(stored, fragments=(moved,))
+
+        ledgers, name = writer.cluster.ledgers, str(writer.ledger_id)
+        with pytest.raises(InvalidRequestError, match="contradicts"):  # an open end has a writer
+            ledgers.update(name, lambda ledger: ledger.with_recovered_ensemble(0, changed))
+        ledgers.update(name, early)
         with pytest.raises(NotEnoughBookiesError, match="has lost data"):
             writer.recover(run=one_by_one(lost=[names[1]]))
         monkeypatch.setattr(fencing.FenceAndRead, "_judged", lambda _self, tail: tail)

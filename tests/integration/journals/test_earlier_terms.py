@@ -14,7 +14,7 @@ from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation
 from tests.integration.rig import Rig
 from tests.integration.stream.test_stream_handing_over import rested
-from tests.integration.stream_driver import Driver, tail_of, the_log, written_by_an_older_version
+from tests.integration.stream_driver import Driver, tail_of, the_log
 
 
 @pytest.fixture
@@ -39,13 +39,11 @@ def with_a_torn_end(rig: Rig, driver: Driver, batch_id: int, bookie_id: str) -> 
     assert len(appends) > 1
 
 
-@pytest.mark.parametrize("is_older", [False, True])
 @pytest.mark.parametrize("is_of_last_writer", [False, True])
 def test_only_the_torn_end_of_the_last_writer_leaves_a_doubt(
-    rig: Rig, is_of_last_writer: bool, is_older: bool
+    rig: Rig, is_of_last_writer: bool
 ) -> None:
-    """What the one before has left over was decided; older versions went on in ledgers that were
-    laid down, with an acknowledgement for every record."""
+    """What the one before has left over was decided."""
     driver = Driver(rig)
     driver.run(0)
     first, _, torn = (member.bookie_id for member in tail_of(rig).last_fragment.ensemble)
@@ -53,8 +51,6 @@ def test_only_the_torn_end_of_the_last_writer_leaves_a_doubt(
     if not is_of_last_writer:
         rested(driver).run(2)
         rested(driver).run(3)
-    if is_older:
-        written_by_an_older_version(rig)
     ledger_id = tail_of(rig).ledger_id
     rig.faults.down = {first}
     with rig.faults.installed(), Cluster(rig.uri) as cluster:

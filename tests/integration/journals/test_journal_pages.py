@@ -60,7 +60,9 @@ class Kept:
         parts, messages = encode_parts(rows, DIGESTER, quorum=QUORUM, **place)
         last = self.next + count - 1
         record = AddRecord(
-            7, 1, "a" * 32, self.next, last, self.next - 1, last * size, QUORUM, rows=parts
+            *(7, 1, "a" * 32, self.next, last, self.next - 1, last * size, QUORUM),
+            (-1,) * QUORUM.ensemble_size,
+            rows=parts,
         )
         self._write(journal.encode(record, DIGESTER, messages))
         self.next = last + 1

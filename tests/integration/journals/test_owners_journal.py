@@ -78,7 +78,7 @@ def test_a_copy_that_lies_in_a_journal_of_a_later_term_is_found(
 
 def test_a_record_with_a_part_missing_does_not_end_the_search() -> None:
     parts = tuple(InlinePart(stripe, 1, "00") for stripe in (0, 1))
-    record = AddRecord(7, 1, "a" * 32, 4, 5, 3, 10, Quorum(2, 1, 1), rows=parts)
+    record = AddRecord(7, 1, "a" * 32, 4, 5, 3, 10, Quorum(2, 1, 1), (), rows=parts)
     assert member_journals._shows_all(StoredRecord(0, 100, record, {0: b"", 1: b""}))
     assert not member_journals._shows_all(StoredRecord(0, 100, record, {0: b""}))
     assert not member_journals._shows_all(None)

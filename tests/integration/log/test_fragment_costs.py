@@ -36,7 +36,6 @@ def full(ledger_id: int, like: LedgerMetadata) -> LedgerMetadata:
         like,
         ledger_id=ledger_id,
         state=LedgerState.CLOSED,
-        laid_down=None,
         fragments=tuple(replace(like.fragments[0], first_entry_id=n, confirmed=-1) for n in firsts),
         last_entry_id=FRAGMENTS_MAX - 1,
         length_bytes=FRAGMENTS_MAX,

@@ -4,19 +4,18 @@ Every member took the writer's marker before the metadata named it, so one witho
 of this ledger: for this recovery, and for each that comes later.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from bkspark.bookie.memory import MemoryFile, MemoryRoot, find_disk
+from bkspark.bookie.memory import MemoryRoot
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import LedgerFencedError, NotEnoughBookiesError, OutcomeUnknownError
 from bkspark.format import layout
 from bkspark.ledger.recovery.fencing import FenceAndRead
 from bkspark.log.batch.record_writer import RecordWriter
-from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_behind
@@ -154,31 +153,6 @@ def test_a_recovery_makes_one_marker_however_many_came_before(count: int, memory
 
 
 # --- who holds which marker ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("term", [1, 2])
-def test_a_ledger_of_an_older_version_shows_a_loss_by_the_first_marker(
-    term: int, memory_rig: Rig
-) -> None:
-    """Its members took the markers of all terms, the first one before they were named."""
-    writer = written(memory_rig, (3, 3, 2), 0, 1)
-    for name in writer.names:
-        memory_rig.replace_file(name, writer.permission, None)
-        disk = find_disk(memory_rig.urls[name])
-        assert disk is not None
-        disk.files[layout.term_marker(writer.ledger_id, 1)] = MemoryFile()
-
-    def older(ledger: LedgerMetadata | None) -> LedgerMetadata:
-        assert ledger is not None
-        fragment = replace(ledger.last_fragment, token="", term=term, has_headers=False)
-        return replace(ledger, fragments=(fragment,), term=term)
-
-    writer.cluster.ledgers.update(str(writer.ledger_id), older)
-    lose_folder(memory_rig, writer, 0)
-    error = stuck(writer, run=one_by_one(lost=writer.names[1:2]))
-    assert f"{writer.names[0]} has lost data" in str(error)
-    assert layout.term_marker(writer.ledger_id, term + 1) in memory_rig.names(writer.names[0])
-    assert writer.recover().last_entry_id == 2
 
 
 def test_a_bookie_that_did_not_surely_join_is_not_asked_again(memory_rig: Rig) -> None:

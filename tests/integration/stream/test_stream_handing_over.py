@@ -13,7 +13,6 @@ from bkspark.errors import (
     InvalidTermError,
     LedgerFencedError,
     NoSuchLedgerError,
-    NotEnoughBookiesError,
     UnauthorizedError,
 )
 from bkspark.format import layout
@@ -24,7 +23,6 @@ from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams.commit import TailWriterCache, abort
 from bkspark.log.streams.micro_batch import StreamPart
 from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.protocol.ledger.standing import ConfirmedEnd
 from bkspark.protocol.log.stream_run import StreamRun
 from bkspark.testing.faulty_cluster import Operation, no_fault
 from tests.integration.rig import SCHEMA, Rig
@@ -35,7 +33,7 @@ from tests.integration.stream_driver import (
     settled_rows,
     tail_of,
     the_log,
-    written_by_an_older_version,
+    without_later_writers,
 )
 from tests.integration.waiting import wait_until
 
@@ -272,14 +270,10 @@ def test_a_ledger_in_which_others_went_on_is_closed_for_good_by_a_recovery(rig: 
     assert settled_rows(rig) == expected(0, 1)
 
 
-@pytest.mark.parametrize("is_laid_down", [False, True])
-def test_the_tail_of_an_older_version_is_closed_where_it_stood(
-    rig: Rig, is_laid_down: bool
-) -> None:
+def test_a_tail_that_no_later_writer_continues_is_closed_where_it_stood(rig: Rig) -> None:
     driver = Driver(rig)
     driver.run(0)
-    standing = ConfirmedEnd(9, 90, 1, {f"stream/{QUERY}": 0}) if is_laid_down else None
-    written_by_an_older_version(rig, standing)
+    without_later_writers(rig)
     old, batch = tail_of(rig).ledger_id, driver.planned(1)
     assert batch.staging.ledger_id == old
     assert driver.with_new_process().commit(batch)
@@ -287,16 +281,6 @@ def test_the_tail_of_an_older_version_is_closed_where_it_stood(
     assert (tail_of(rig).goes_on, ledger_count(rig)) == (True, 2)
     assert driver.with_new_process().run(1) == [False]
     assert settled_rows(rig) == expected(0, 1)
-
-
-def test_the_tail_of_an_older_version_is_not_closed_in_front_of_where_it_stood(rig: Rig) -> None:
-    """Also where all bookies have lost what came last."""
-    driver = Driver(rig)
-    driver.run(0)
-    written_by_an_older_version(rig, ConfirmedEnd(12, 120, 2))
-    with pytest.raises(NotEnoughBookiesError, match="12"):
-        driver.with_new_process().run(1)
-    assert tail_of(rig).last_confirmed == 12
 
 
 def test_a_ledger_without_an_entry_of_its_last_writer_is_closed_where_it_stood(rig: Rig) -> None:

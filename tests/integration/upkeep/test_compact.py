@@ -16,7 +16,6 @@ from bkspark.errors import (
     NoSuchLedgerError,
     UnauthorizedError,
 )
-from bkspark.format import log_record
 from bkspark.log import compaction
 from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.log.truncation import truncate
@@ -188,14 +187,6 @@ def test_transactions_streams_and_versions_stay(rig: Rig) -> None:
             (row["version"], row["operation"], row["entries"]) for row in history(cluster, LOG)
         ]
     assert shown == [(2, "compact", 6), (3, "append", 1)]
-
-
-def test_a_record_that_was_compacted_is_of_a_new_version(rig: Rig) -> None:
-    filled(rig, 2)
-    compacted(rig)
-    log = rig.log()
-    assert log is not None
-    assert log_record.encode(log, "").startswith(b"bkspark log v3 ")
 
 
 # --- what is left alone ---------------------------------------------------------------------------

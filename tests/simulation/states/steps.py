@@ -224,9 +224,7 @@ class Steps:
         for one in instructions:
             match one:
                 case steps.Append(indexes, add):
-                    stored = add.stored if self.scope.is_guaranteed else ()
-                    said = Said(add.first_entry_id, add.last_add_confirmed, stored)
-                    yield partial(_sent, [Copy(i, at[i], said) for i in indexes])
+                    yield partial(_sent, [Copy(i, at[i], self._said(add)) for i in indexes])
                 case steps.Acknowledge(adds):
                     yield partial(_acknowledged, adds[-1].last_entry_id)
                 case steps.Release(index):
@@ -316,15 +314,18 @@ class Steps:
         shown, world = (
             (bookie.records, world) if rules.fences_before_reading else (asked.shown, fenced)
         )
-        records = [(self._record(one), True) for one in sorted(shown)]
-        is_full = self.scope.is_guaranteed
-        answer = ask.Answer(fence, tail_of(fence.index, records, None, is_full=is_full))
+        had, full = [(self._record(one), True) for one in sorted(shown)], self.scope.is_guaranteed
+        answer = ask.Answer(fence, tail_of(fence.index, had, None, is_full=full))
         what = f"{who} reads {fence.member.bookie_id}"
         yield what, self._recover(world, number, asked, answer, ("shown", shown))
 
+    def _said(self, record: Any) -> Said:
+        stored = record.stored if self.scope.is_guaranteed else ()
+        return Said(record.first_entry_id, record.last_add_confirmed, stored)
+
     def _record(self, said: Said) -> Any:
-        record = record_of(self.scope.quorum, said.first, said.first, said.confirmed)
-        return replace(record, stored=said.stored)
+        one = record_of(self.scope.quorum, said.first, said.first, said.confirmed)
+        return replace(one, stored=said.stored) if said.stored else one
 
     def _write_back(
         self, world: World, number: int, asked: Asked, step: ask.WriteBack
@@ -336,9 +337,8 @@ class Steps:
             half = asked._replace(is_half=True)
             yield f"{who} fences a spare", self._half(after, number, asked, half)
         else:
-            groups = (group.record for group in step.groups)
-            kept = {Said(one.first_entry_id, one.last_add_confirmed, one.stored) for one in groups}
-            after = world.with_bookie(at, bookie._replace(records=bookie.records | kept))
+            records = bookie.records | {self._said(group.record) for group in step.groups}
+            after = world.with_bookie(at, bookie._replace(records=records))
             done = ask.Answer(step, WrittenBack(len(step.groups)))
             yield f"{who} writes back", self._recover(after, number, asked, done, "written")
         if world.failures:

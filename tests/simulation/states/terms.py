@@ -290,7 +290,7 @@ class Steps:
 
     def _record(self, term: int, entry: int, had: tuple[int, ...] = ()) -> AddRecord:
         record = record_of(self.scope.quorum, entry, entry, entry - 1)
-        return replace(record, term=term, token=token(term), stored=had)
+        return replace(record, term=term, token=token(term), stored=had or record.stored)
 
     def _half(self, world: World, number: int, asked: tuple[int, bool]) -> World:
         state, all_asked = world.recoveries[number]

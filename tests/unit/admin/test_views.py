@@ -1,7 +1,6 @@
 """Metadata as tables: what each view says about a cluster that was written to and damaged."""
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -134,17 +133,6 @@ def test_a_version_is_that_of_one_write_for_ever(written, numbers):
         keeper.delete_log("a")
     written.append("a", [numbers(0, 3)])
     assert told(written) == [(4, "append", 0, 3)]
-
-
-def test_history_of_a_ledger_from_before_operations_were_noted(written):
-    def older(ledger):
-        custom = {"log": ledger.settings.custom_metadata["log"]}
-        return replace(ledger, settings=replace(ledger.settings, custom_metadata=custom))
-
-    with Cluster(written.uri) as cluster:
-        cluster.ledgers.update("0", older)
-        cluster.ledgers.update("1", lambda x: replace(older(x), transactions={"stream/q": 3}))
-    assert told(written) == [(0, None, 0, 50), (1, "stream", 50, 10)]
 
 
 def test_bookies_say_what_is_wrong_with_them(written):

@@ -17,6 +17,7 @@ from bkspark.protocol.ledger.record import AddRecord, EntryLog
 from .material import ATTEMPT, LEDGER, SCHEMA, StoredLog, add_record, digester, frame
 
 HEAD = b"ARROW1\0\0" + SCHEMA.serialize().to_pybytes()
+LEFT_OUT = object()
 INDEX_MAGIC = b"\xff\xff\xff\xff\0\0\0\0BKINDEX1"
 
 
@@ -57,10 +58,10 @@ def message(batch: pa.RecordBatch, compression: str | None = None) -> bytes:
     return stream.to_pybytes()[begin : reader.tell()]
 
 
-def forged_frame(header: bytes, ledger_id: int = LEDGER, *, version: int = 1) -> bytes:
+def forged_frame(header: bytes, ledger_id: int = LEDGER) -> bytes:
     """A journal's record with any header."""
     signed = header + digester().digest(f"add record 1 {ledger_id} 0", header).encode()
-    prefix = forged_prefix(b"BKAR", version, 0, 0, len(signed), 0)
+    prefix = forged_prefix(b"BKAR", 1, 0, 0, len(signed), 0)
     return prefix + signed + forged_trailer(len(signed))
 
 
@@ -91,17 +92,19 @@ def changed_record(change: Callable[[dict[str, Any]], object], record: AddRecord
     record = record or add_record()
     header = header_of(record)
     change(header)
-    data = forged_frame(forged_json(header), version=2 if record.stored else 1)
-    return decode_journal(data, digester(), ledger_id=LEDGER)
+    return decode_journal(forged_frame(forged_json(header)), digester(), ledger_id=LEDGER)
 
 
 def changed_envelope(kind: str, key: str, data: bytes, path: tuple[Any, ...], value: Any) -> bytes:
-    """The record in ``data`` with the field at ``path`` set to ``value``."""
+    """The record in ``data`` with ``value`` at ``path``; without a field there, if LEFT_OUT."""
     payload = json.loads(data.partition(b"\n")[2])
     place = payload
     for step in path[:-1]:
         place = place[step]
-    place[path[-1]] = value
+    if value is LEFT_OUT:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
     text = forged_json(payload)
     checksum = crc32c(text, crc32c(f"{kind} 1 {key}\n".encode(), 0))
     return f"bkspark {kind} v1 {checksum:08x} {len(text)}\n".encode() + text

@@ -41,7 +41,6 @@ from bkspark.protocol.ledger.record import (
     stripes_of_range,
 )
 from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings
-from bkspark.protocol.ledger.standing import ConfirmedEnd
 from bkspark.protocol.log.cursor import CursorRecord
 from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.ledger_list import LoggedLedger, PageContents
@@ -152,6 +151,7 @@ def add_record(
         last_add_confirmed=first - 1,
         length_bytes=10 * expected,
         quorum=quorum,
+        stored=(-1,) * quorum.ensemble_size,
         transactions={"app": 4},
         rows=tuple(attempts),
     )
@@ -233,7 +233,7 @@ def log() -> LogRecord:
 
 
 def open_log() -> LogRecord:
-    """With everything that a log of version 1 may have and older ones have not."""
+    """With a tail, streams, limits, and ledgers to delete."""
     return log_with(
         log(),
         ledgers=(LoggedLedger(2, 10, 5, 50, 77), LoggedLedger(5, 15, 1, 8)),
@@ -255,7 +255,7 @@ PAGE_OF_PAGES = PageContents(pages=(PAGE_OF_LEDGERS.named(PAGE_NAME), PAGE_OF_ID
 
 
 def paged_log() -> LogRecord:
-    """With pages of each kind, which version 1 knows nothing of."""
+    """With pages of each kind."""
     return log_with(
         open_log(),
         older=(PAGE_OF_LEDGERS.named(PAGE_NAME),),
@@ -270,8 +270,7 @@ def paged_log() -> LogRecord:
 CURSOR = CursorRecord("events", "mail", 3, 15)
 
 
-def laid_down() -> LedgerMetadata:
-    """A ledger between two writers, whose members hold the marker of the one before."""
+def open_ledger() -> LedgerMetadata:
     fragments = [replace(fragment, token=TOKEN) for fragment in metadata().fragments]
     return replace(
         metadata(),
@@ -280,17 +279,15 @@ def laid_down() -> LedgerMetadata:
         last_entry_id=None,
         length_bytes=None,
         transactions={},
-        laid_down=ConfirmedEnd(9, 123, 4, {"app": 4}),
     )
 
 
 def guaranteeing() -> LedgerMetadata:
     """A ledger whose last fragment begins in front of entries that were acknowledged."""
-    first, last = metadata().fragments
+    first, last = open_ledger().fragments
     settings = replace(metadata().settings, guarantees_write_quorum=True)
-    is_open = replace(laid_down(), laid_down=None, settings=settings)
-    last = replace(last, token=TOKEN, has_headers=True, confirmed=last.first_entry_id + 2)
-    return replace(is_open, fragments=(first, last))
+    last = replace(last, has_headers=True, confirmed=last.first_entry_id + 2)
+    return replace(open_ledger(), settings=settings, fragments=(first, last))
 
 
 COOKIE = Cookie("c" * 32, "bookie-1", "1" * 32, 1_700_000_000_000)
@@ -308,8 +305,8 @@ SMALL_RECORDS = {
         ledger_metadata.encode(metadata(), "nonce"),
         lambda data: ledger_metadata.decode(LEDGER, data),
     ),
-    "ledger laid down": (
-        ledger_metadata.encode(laid_down(), "nonce"),
+    "open ledger": (
+        ledger_metadata.encode(open_ledger(), "nonce"),
         lambda data: ledger_metadata.decode(LEDGER, data),
     ),
     "ledger guaranteeing": (

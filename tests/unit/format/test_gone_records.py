@@ -1,7 +1,5 @@
 """Ids of ledgers that are gone: bytes and back, and nothing else."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,8 +8,6 @@ from bkspark.errors import CorruptDataError
 from bkspark.format import envelope, layout
 from bkspark.format.gone_record import KIND, decode, encode
 
-STORED = Path(__file__).parents[2] / "fixtures" / "gone" / "0-v1"
-"""As the first version wrote it; never made again."""
 LENGTH = layout.GONE_PAGE_LENGTH
 
 
@@ -20,10 +16,6 @@ LENGTH = layout.GONE_PAGE_LENGTH
 def test_it_comes_back_as_it_went(page: int, places: frozenset[int]) -> None:
     ids = frozenset(page * LENGTH + place for place in places)
     assert decode(page, encode(page, ids, "nonce")) == ids
-
-
-def test_what_the_first_version_wrote_is_read() -> None:
-    assert decode(0, STORED.read_bytes()) == {0, 1, 2, 7, 4095}
 
 
 def test_a_page_of_which_all_are_gone_is_a_line() -> None:

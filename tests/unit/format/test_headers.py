@@ -34,9 +34,8 @@ def record(
         last_add_confirmed=max(-1, first - lag),
         length_bytes=first * 10,
         quorum=quorum,
-        fragment_first_entry_id=0,
-        rows=tuple(InlinePart(stripe, size, digest) for stripe in stripes),
         stored=(first - 1,) * quorum.ensemble_size,
+        rows=tuple(InlinePart(stripe, size, digest) for stripe in stripes),
     )
 
 
@@ -44,9 +43,9 @@ def header_of(one: AddRecord) -> bytes:
     return canonical_json(add_record.to_json(one))
 
 
-def by_json(header: bytes, version: int = 2) -> AddRecord | None:
+def by_json(header: bytes) -> AddRecord | None:
     try:
-        return add_record.from_json(strict_json.loads(header, "header"), LEDGER, version)
+        return add_record.from_json(strict_json.loads(header, "header"), LEDGER)
     except CorruptDataError:
         return None
 
@@ -55,13 +54,13 @@ def taught(model: AddRecord) -> Headers:
     """Has a pattern of headers like that of ``model``."""
     made = Headers(LEDGER)
     for _ in range(PATIENCE):
-        assert made.decode(header_of(model), add_record.version(model)) == model
+        assert made.decode(header_of(model)) == model
     return made
 
 
-def decoded(made: Headers, header: bytes, version: int = 2) -> AddRecord | None:
+def decoded(made: Headers, header: bytes) -> AddRecord | None:
     try:
-        return made.decode(header, version)
+        return made.decode(header)
     except CorruptDataError:
         return None
 
@@ -89,10 +88,8 @@ def test_those_that_are_alike_are_decoded_without_their_json(
     long_ways.clear()
     for first in (2, 47, 10**16):
         other = record(first, count=2, quorum=quorum, lag=2, size=2**31 - 1)
-        assert made.decode(header_of(other), 2) == other
-    older = replace(record(5), stored=())
-    assert taught(older).decode(header_of(replace(older, length_bytes=1)), 1).length_bytes == 1
-    assert set(long_ways) == {header_of(older)}
+        assert made.decode(header_of(other)) == other
+    assert long_ways == []
 
 
 def test_others_are_decoded_all_the_same() -> None:
@@ -108,7 +105,7 @@ def test_others_are_decoded_all_the_same() -> None:
     later, marked = replace(record(3), term=3), replace(record(3), transactions={"app": 5})
     for other in (said, later, marked, record(1, count=9), replace(record(8), stored=(1, -1, 0))):
         for _ in range(3 * PATIENCE):
-            assert made.decode(header_of(other), add_record.version(other)) == other
+            assert made.decode(header_of(other)) == other
 
 
 def test_patterns_are_not_made_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +114,7 @@ def test_patterns_are_not_made_again_and_again(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(headers, "_pattern_of", lambda one: made.append(one) or pattern_of(one))
     reader = Headers(LEDGER)
     for number in range(1000):
-        reader.decode(header_of(replace(record(1), term=1 + number)), 2)
+        reader.decode(header_of(replace(record(1), term=1 + number)))
     assert 4 <= len(made) <= 8
 
 
@@ -138,7 +135,6 @@ def test_whatever_stands_in_their_places_is_judged_as_in_their_json(
     fields["parts"][0][1] = changes.get("bytes", 9)
     header = canonical_json(fields)
     assert decoded(made, header) == by_json(header)
-    assert decoded(made, header, 1) == by_json(header, 1) is None
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from bkspark.errors import BookKeeperError, CorruptDataError
-from bkspark.format import journal
+from bkspark.format import journal, layout
 from bkspark.format.digest import crc32c
 from bkspark.format.journal import Tail, decode_journal
 
 from .forging import (
+    LEFT_OUT,
     changed_envelope,
     changed_record,
     fields_of,
@@ -22,7 +23,7 @@ from .forging import (
     forged_prefix,
     header_of,
 )
-from .material import LEDGER, SMALL_RECORDS, add_record, digester, frame
+from .material import LEDGER, PAGE_NAME, SMALL_RECORDS, add_record, digester, frame
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -88,7 +89,7 @@ def put(*path: Any, value: Any) -> Change:
         "a last entry of 2^63": put("last", value=2**63),
         "a length of the ledger of 2^63": put("length", value=2**63),
         "a log of 2^62 bytes": put(*LOG, 2, value=2**62),
-        "half a character in a name": put("transactions", value={"\ud800": 1}),
+        "half a character in a name": put("transactions", 0, value=[["\ud800", 1]]),
         "another ledger": put("ledger", value=LEDGER + 1),
         "a bad token": put("token", value="../" + "c" * 29),
         "two quorum sizes": put("quorum", value=[3, 2]),
@@ -97,9 +98,13 @@ def put(*path: Any, value: Any) -> Change:
         "an ensemble of a million": put("quorum", value=[10**6, 2, 2]),
         "fractions of bookies": put("quorum", value=[3.0, 2.0, 2.0]),
         "texts for sizes": put("quorum", value=["3", "2", "2"]),
-        "half a transaction": put("transactions", value=["app"]),
-        "a transaction of numbers": put("transactions", value={"app": "1"}),
-        "a transaction without a number": put("transactions", value={"app": True}),
+        "half a transaction": put("transactions", 0, value=["app"]),
+        "a transaction of numbers": put("transactions", 0, value=[["app", "1"]]),
+        "a transaction without a number": put("transactions", 0, value=[["app", True]]),
+        "a transaction twice": put("transactions", 0, value=[["app", 1], ["app", 1]]),
+        "a transaction of 2^63": put("transactions", 0, value=[["app", 2**63]]),
+        "a digest among the names": put("transactions", 0, value=[["#0123456789abcdef", 1]]),
+        "transactions without their digests": put("transactions", value=[[["app", 1]]]),
         "no term": lambda header: header.pop("term"),
         "parts and attempts": put("parts", value=[[0, 8, "00000000"]]),
         "a part of no bytes": put("parts", value=[[0, 0, "00000000"]]),
@@ -130,17 +135,13 @@ def test_what_members_had_stored_is_read_where_nobody_lies() -> None:
         "an entry that is true": put("stored", 0, value=True),
         "a text for an entry": put("stored", 0, value="1"),
         "one number for all": put("stored", value=1),
-        "what an older version says": lambda header: header.pop("stored"),
+        "no member": put("stored", value=[]),
+        "nothing": lambda header: header.pop("stored"),
     }.items(),
     ids=lambda case: case[0],
 )
 def test_what_members_cannot_have_stored_is_refused(change: tuple[str, Change]) -> None:
     refused(changed_record(change[1], STORED))
-
-
-def test_a_record_of_an_older_version_says_nothing_of_what_was_stored() -> None:
-    """Else who can only compute checksums could take away what a later version says."""
-    refused(changed_record(put("stored", value=[0, 0, 0]), add_record((2,), first=3)))
 
 
 def test_rows_below_zero_do_not_make_room_for_others_twice() -> None:
@@ -177,8 +178,8 @@ def test_a_header_that_is_no_record_is_refused(header: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("begin", "size", "lie"),
-    [(4, 1, 3), (4, 1, 2), (8, 4, 2**32 - 1), (8, 4, 7)],
-    ids=["version", "version of another record", "header length", "no header"],
+    [(4, 1, 2), (4, 1, 0), (8, 4, 2**32 - 1), (8, 4, 7)],
+    ids=["later version", "no version", "header length", "no header"],
 )
 def test_a_prefix_with_a_right_checksum_is_not_believed_either(
     begin: int, size: int, lie: int
@@ -214,7 +215,7 @@ def test_a_trailer_with_a_right_checksum_is_not_believed_either(length: int) -> 
 STRANGE = [None, True, -1, 2**70, 0.5, "", "../x", "\ud800", "é", [], [[]], {}, {"a": 1}, [None]]
 KEYS = {
     "ledger metadata": ("ledger", f"ledgers/{LEDGER:016x}"),
-    "ledger laid down": ("ledger", f"ledgers/{LEDGER:016x}"),
+    "open ledger": ("ledger", f"ledgers/{LEDGER:016x}"),
     "log record": ("log", "logs/events"),
     "open log record": ("log", "logs/events"),
     "cursor": ("cursor", "cursors/events/mail"),
@@ -223,6 +224,32 @@ KEYS = {
     "counter": ("counter", "counters/ledger"),
     "cookie": ("cookie", "COOKIE"),
 }
+FURTHER_KEYS = {
+    "ledger guaranteeing": ("ledger", f"ledgers/{LEDGER:016x}"),
+    "log record with pages": ("log", "logs/events"),
+    "page of ledgers": ("logpage", layout.log_page_key("events", PAGE_NAME)),
+    "page of pages": ("logpage", layout.log_page_key("events", PAGE_NAME)),
+    "page of ids": ("logpage", layout.log_page_key("events", PAGE_NAME)),
+    "stuck recovery": ("stuck", layout.recovery_key(LEDGER)),
+    "lost bookie": ("lost", layout.lost_key("bookie-1")),
+    "full bookie": ("bookie", "bookies/bookie-1"),
+}
+
+
+@pytest.mark.parametrize("name", SMALL_RECORDS)
+def test_a_record_without_one_of_its_fields_is_refused(name: str) -> None:
+    data, read = SMALL_RECORDS[name]
+    key = (KEYS | FURTHER_KEYS)[name]
+    for path in fields_of(json.loads(data.partition(b"\n")[2])):
+        is_of_user = path[0] == "custom" and len(path) > 1
+        if type(path[-1]) is str and path != ("nonce",) and not is_of_user:
+            with pytest.raises(CorruptDataError, match=path[-1]):
+                read(changed_envelope(*key, data, path, LEFT_OUT))
+
+
+@pytest.mark.parametrize("name", header_of(add_record()))
+def test_an_add_record_without_one_of_its_fields_is_refused(name: str) -> None:
+    refused(changed_record(lambda header: header.pop(name)))
 
 
 @pytest.mark.parametrize("name", KEYS)
@@ -275,15 +302,10 @@ def test_any_strange_value_in_any_field_of_an_add_record_is_refused_or_harmless(
         ("ledger metadata", ("fragments", 0, "ensemble", 0, 1), "1" * 31),
         ("ledger metadata", ("fragments", 0, "ensemble"), []),
         ("ledger metadata", ("fragments",), []),
-        ("ledger laid down", ("fragments", 0, "token"), "c" * 31),
-        ("ledger laid down", ("fragments", 0, "token"), 1),
-        ("ledger laid down", ("state",), "IN_RECOVERY"),
-        ("ledger laid down", ("laid_down", "last"), -2),
-        ("ledger laid down", ("laid_down", "last"), 2),
-        ("ledger laid down", ("laid_down", "length"), -1),
-        ("ledger laid down", ("laid_down", "records"), -1),
-        ("ledger laid down", ("laid_down", "records"), None),
-        ("ledger laid down", ("laid_down", "transactions"), {"app": "4"}),
+        ("open ledger", ("fragments", 0, "token"), "c" * 31),
+        ("open ledger", ("fragments", 0, "token"), 1),
+        ("open ledger", ("fragments", 1, "token"), ""),
+        ("open ledger", ("transactions", 0), [["app", "4"]]),
         ("log record", ("name",), "others"),
         ("log record", ("ledgers", 1, 1), 14),
         ("log record", ("ledgers", 1, 1), 16),
@@ -295,15 +317,18 @@ def test_any_strange_value_in_any_field_of_an_add_record_is_refused_or_harmless(
         ("open log record", ("tail",), [5]),
         ("open log record", ("tail",), [-1]),
         ("open log record", ("sealed",), True),
-        ("open log record", ("streams", "query"), ["run 1", 2]),
-        ("open log record", ("streams_order",), ["other"]),
-        ("open log record", ("streams_order",), ["query", "query"]),
-        ("open log record", ("streams_order",), ["query", 2]),
+        ("open log record", ("streams", 0, 1), ["run 1", 2]),
+        ("open log record", ("streams", 0, 1), "run 1"),
+        ("open log record", ("streams", 0, 0), "other"),
+        ("open log record", ("streams", 0, 0), 2),
         ("open log record", ("retention_ms",), -1),
         ("open log record", ("to_delete",), [2]),
         ("open log record", ("to_delete",), [-1]),
         ("open log record", ("bereft",), [7]),
-        ("open log record", ("ledgers", 0), [2, 10, 5, 50, 77, 0]),
+        ("open log record", ("ledgers", 0), [2, 10, 5, 50, 77]),
+        ("open log record", ("ledgers", 0), [2, 10, 5, 50, 77, 0, 0]),
+        ("log record with pages", ("older", 0), [PAGE_NAME, 1, 0, 10, 51, 3, 0, 3]),
+        ("log record with pages", ("older", 0), [PAGE_NAME, 1, 0, 10, 51, 3, 0, 3, 0, 0]),
         ("cursor", ("log",), "others"),
         ("cursor", ("name",), "post"),
         ("cursor", ("offset",), -1),
@@ -316,7 +341,7 @@ def test_a_record_that_contradicts_itself_or_its_name_is_refused(
 ) -> None:
     data, read = SMALL_RECORDS[name]
     with pytest.raises(CorruptDataError):
-        read(changed_envelope(*KEYS[name], data, path, value))
+        read(changed_envelope(*(KEYS | FURTHER_KEYS)[name], data, path, value))
 
 
 def test_a_record_of_another_ledger_fails_its_digest_before_it_is_parsed() -> None:

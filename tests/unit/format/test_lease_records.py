@@ -1,7 +1,5 @@
 """Leases of verbs: bytes and back, and nothing else."""
 
-from pathlib import Path
-
 import pytest
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
@@ -10,16 +8,10 @@ from bkspark.format.lease_record import KIND, Lease, Process, decode, encode
 
 HOLDER = Process("host-1", "boot pid:[1]", 42, "1234")
 LEASE = Lease("repair", "ab" * 16, HOLDER, 5, 7, is_held=False)
-STORED = Path(__file__).parents[2] / "fixtures" / "leases" / "repair-v1"
-"""As the first version wrote it; never made again."""
 
 
 def test_it_comes_back_as_it_went() -> None:
     assert decode("repair", encode(LEASE, "nonce")) == LEASE
-
-
-def test_what_the_first_version_wrote_is_read() -> None:
-    assert decode("repair", STORED.read_bytes()) == LEASE
 
 
 def test_a_record_of_another_verb_is_refused() -> None:

@@ -372,7 +372,7 @@ def test_versions_are_removed_behind_a_tombstone_that_is_durable_whoever_made_it
     store: FileMetadataStore, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_until(store, 1)
-    (root / "ledgers" / "~1").write_bytes(b"deleted\n")  # as older versions did
+    (root / "ledgers" / "~1").touch()
     system = FaultyOs()
     monkeypatch.setattr(directory, "os", system)
     store.delete(KEY)

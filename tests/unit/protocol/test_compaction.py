@@ -197,25 +197,11 @@ def test_versions_stay_and_are_given_to_no_other_ledger() -> None:
 # --- as it is stored --------------------------------------------------------------------------
 
 
-def test_a_version_that_knows_no_compactions_refuses_the_record() -> None:
-    log = log_of_sizes(1, 1)
-    assert log_record.encode(log, "n").startswith(b"bkspark log v1 ")
-    after = of(log, 0, 2)
-    data = log_record.encode(after, "n")
-    assert data.startswith(b"bkspark log v3 ")
-    assert log_record.decode(EMPTY.name, data) == after
-    page = PageContents(ledgers=after.ledgers)
-    stored = log_page.encode(EMPTY.name, SHELF.new_name(), page)
-    assert stored.startswith(b"bkspark logpage v2 ")
-
-
-def test_a_record_that_has_them_on_pages_only_is_refused_too() -> None:
-    shelf = Shelf()
-    log = log_of(20, shelf)
-    run = tuple(log.ledgers_in(0, 8))
-    after = shelf.short(compacted(log, run, ledger(NEW, 8), shelf.make))
-    assert not any(place.merged_count for place in after.ledgers)
-    assert log_record.encode(after, "n").startswith(b"bkspark log v3 ")
+def test_a_record_and_a_page_with_merged_places_come_back() -> None:
+    after = of(log_of_sizes(1, 1), 0, 2)
+    assert log_record.decode(EMPTY.name, log_record.encode(after, "n")) == after
+    page, name = PageContents(ledgers=after.ledgers), SHELF.new_name()
+    assert log_page.decode(EMPTY.name, name, log_page.encode(EMPTY.name, name, page)) == page
 
 
 def test_a_run_of_many_pages_leaves_one_and_costs_a_page_a_level() -> None:

@@ -26,10 +26,6 @@ def test_the_most_that_is_said_of_each_member_counts() -> None:
     assert stored([], -1) == {}
 
 
-def test_a_record_of_an_older_version_says_nothing() -> None:
-    assert stored([replace(SAID, stored=())], -1) == {}
-
-
 @pytest.mark.parametrize(("before", "found"), [(4, {0: 5, 1: 4}), (5, {})])
 def test_only_who_knows_more_confirmed_than_was_before_the_last_change_says_who_is_there(
     before: int, found: dict[int, int]

@@ -126,7 +126,7 @@ def test_what_is_given_up_is_what_shows_and_the_gaps_in_it() -> None:
 
     def record(first: int, last: int) -> tuple[AddRecord, frozenset[Piece]]:
         parts = (InlinePart(0, 1, "0" * 8),)
-        found = AddRecord(0, 1, "0" * 32, first, last, -1, 0, quorum, 0, {}, rows=parts)
+        found = AddRecord(0, 1, "0" * 32, first, last, -1, 0, quorum, (), rows=parts)
         return found, found.pieces
 
     torn = (record(5, 6)[0], frozenset[Piece]())

@@ -24,7 +24,7 @@ def by_recovery(first: int, term: int) -> Fragment:
 
 
 def record(term: int, first: int, last: int) -> AddRecord:
-    return AddRecord(7, term, f"{term:032x}", first, last, first - 1, 10 * (last + 1), QUORUM)
+    return AddRecord(7, term, f"{term:032x}", first, last, first - 1, 10 * (last + 1), QUORUM, ())
 
 
 def terms_that_count(fragments: Sequence[Fragment], entry_id: int, most: int = 9) -> list[int]:
@@ -67,11 +67,6 @@ def test_what_a_recovery_moved_is_of_a_writer_in_front() -> None:
     assert terms_that_count(moved, 5) == [3]
     assert terms_that_count(moved, 6) == [3, 4, 5]
     assert terms_that_count((by_writer(0, 1), by_recovery(4, 5)), 4) == [1, 2, 3, 4, 5]
-
-
-def test_in_ledgers_of_older_versions_fragments_name_no_writer() -> None:
-    old = (by_recovery(0, 1), by_recovery(4, 1), by_recovery(6, 2))
-    assert [terms_that_count(old, entry_id) for entry_id in (0, 4, 6)] == [[1], [1], [1, 2]]
 
 
 def test_a_confirmation_counts_for_ever() -> None:

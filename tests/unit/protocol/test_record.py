@@ -64,7 +64,7 @@ def test_a_confirmation_commits_nothing_and_goes_to_every_bookie() -> None:
 def test_a_small_add_needs_the_write_sets_of_its_own_stripes() -> None:
     stripes = stripes_of_range(7, 8, 4)
     parts = tuple(InlinePart(stripe, 1, "0" * 8) for stripe in stripes)
-    record = AddRecord(7, 1, "a" * 32, 7, 8, 6, 2, Quorum(4, 2, 2), rows=parts)
+    record = AddRecord(7, 1, "a" * 32, 7, 8, 6, 2, Quorum(4, 2, 2), (), rows=parts)
     assert stripes == [0, 3]
     assert record.write_sets() == ((0, 1), (3, 0))
     assert [[part.stripe for part in record.parts_of(n)] for n in range(4)] == [
@@ -76,20 +76,18 @@ def test_a_small_add_needs_the_write_sets_of_its_own_stripes() -> None:
 
 
 def test_a_record_of_one_entry_is_no_confirmation() -> None:
-    record = AddRecord(7, 1, "a" * 32, 0, 0, -1, 1, Quorum(3, 3, 2))
+    record = AddRecord(7, 1, "a" * 32, 0, 0, -1, 1, Quorum(3, 3, 2), ())
     assert (record.is_confirmation, record.entry_count) == (False, 1)
 
 
 def test_which_record_ends_later() -> None:
-    one, other = (AddRecord(0, 1, "0" * 32, 0, last, -1, 1, Quorum(1, 1, 1)) for last in (0, 1))
+    one, other = (AddRecord(0, 1, "0" * 32, 0, last, -1, 1, Quorum(1, 1, 1), ()) for last in (0, 1))
     assert later(one, other) is later(other, one) is other
     assert later(None, one) is later(one, None) is one
     assert later(None, None) is None
 
 
-@pytest.mark.parametrize(
-    ("stored", "fully"), [((), -1), ((-1, 3, 3), -1), ((2, 3, 4), 1), ((7, 8, 9), 5)]
-)
+@pytest.mark.parametrize(("stored", "fully"), [((-1, 3, 3), -1), ((2, 3, 4), 1), ((7, 8, 9), 5)])
 def test_what_all_members_had_when_it_was_written(stored: tuple[int, ...], fully: int) -> None:
     """It is never more than what is confirmed."""
     said = confirmation(

@@ -52,14 +52,14 @@ def inline_record(quorum: Quorum, first: int, count: int, confirmed: int = -1) -
     last = first + count - 1
     stripes = stripes_of_range(first, last, quorum.stripe_count)
     parts = tuple(InlinePart(stripe, 1, "00000000") for stripe in stripes)
-    return AddRecord(0, 1, TOKEN, first, last, confirmed, count, quorum, rows=parts)
+    return AddRecord(0, 1, TOKEN, first, last, confirmed, count, quorum, (), rows=parts)
 
 
 def logs_record(quorum: Quorum, count: int) -> AddRecord:
     stripes = range(min(count, quorum.stripe_count))
     logs = tuple(EntryLog(TOKEN, stripe, 1, 10, 5, "00000000") for stripe in stripes)
     attempts = (AttemptLogs(0, count, logs),)
-    return AddRecord(0, 1, TOKEN, 0, count - 1, -1, count, quorum, rows=attempts)
+    return AddRecord(0, 1, TOKEN, 0, count - 1, -1, count, quorum, (), rows=attempts)
 
 
 def answers_of(given: Mapping[int, Answer], record: AddRecord) -> dict[int, MemberAnswer]:
@@ -312,7 +312,7 @@ def test_copies_are_judged_file_by_file() -> None:
         AttemptLogs(number, 1, (EntryLog(one, 0, 1, 10, 5, "00000000"),))
         for number, one in enumerate(ids)
     )
-    record = AddRecord(0, 1, TOKEN, 0, 1, -1, 2, quorum, rows=attempts)
+    record = AddRecord(0, 1, TOKEN, 0, 1, -1, 2, quorum, (), rows=attempts)
     answers = {
         index: MemberAnswer({0: (record, frozenset([(one, 0)]))}) for index, one in enumerate(ids)
     }

@@ -125,7 +125,7 @@ def test_nothing_that_is_acknowledged_is_cut_off() -> None:
         plan(recovered, 3).applied_to(recovered)
 
 
-def test_a_record_that_says_whose_entries_count_is_of_a_version_of_its_own() -> None:
+def test_a_record_says_whose_entries_count() -> None:
     second = replace(reopened(replace(FIRST, token="1" * 32), 4), token="2" * 32)
     fragments = tuple(
         replace(f, token="3" * 32, ensemble=tuple(replace(m, incarnation="4" * 32) for m in ABC))
@@ -135,9 +135,6 @@ def test_a_record_that_says_whose_entries_count_is_of_a_version_of_its_own() -> 
     data = ledger_metadata.encode(second, "5" * 32)
     assert ledger_metadata.decode(7, data) == second
     assert b'"owner":2' in data.replace(b" ", b"")
-    assert ledger_metadata._version_of(second) == 5
-    bounded = replace(second, fragments=(replace(fragments[0], owner=0),))
-    assert ledger_metadata._version_of(bounded) == 2
 
 
 def test_nothing_is_pruned_where_nobody_is_any_more() -> None:

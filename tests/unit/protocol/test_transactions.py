@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bkspark.errors import CorruptDataError, InvalidRequestError, OutcomeUnknownError
 from bkspark.format.strict_json import Fields
-from bkspark.format.transactions import decode, fields_of
+from bkspark.format.transactions import NAME, decode, encode
 from bkspark.protocol import bounds
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.log import transactions
@@ -21,10 +21,8 @@ from bkspark.protocol.log.transactions import (
     QUERY_DIGESTS_MAX,
     TAIL_DIGESTS_MAX,
     has_committed,
-    in_order,
     is_name,
     last_version,
-    order_of,
     remembering,
     require_of_application,
 )
@@ -134,7 +132,7 @@ def test_no_number_of_applications_takes_more_than_its_room() -> None:
     found = remembering({}, {f"{number}{name}"[: len(name)]: 2**63 - 1 for number in numbers})
     assert len(found) == NAMED_MAX + DIGESTS_MAX + 1
     assert found["#"] == 50
-    assert len(json.dumps(fields_of(found))) < bounds.LOG_RECORD_BYTES_MAX / 2
+    assert len(json.dumps(encode(found))) < bounds.LOG_RECORD_BYTES_MAX / 2
 
 
 def test_what_is_forgotten_cannot_be_told_from_what_is_new() -> None:
@@ -201,23 +199,6 @@ def test_queries_of_a_log_are_known_by_name_or_by_digest() -> None:
     assert "other" in known
 
 
-# --- their order in a record ---------------------------------------------------------------------
-
-
-@given(st.lists(st.text(min_size=1), unique=True))
-def test_the_order_survives_a_record(names: list[str]) -> None:
-    found = {name: place for place, name in enumerate(names)}
-    order = order_of(found)
-    assert list(in_order(dict(sorted(found.items())), order)) == names
-    assert (not order) == (names == sorted(names))
-
-
-@pytest.mark.parametrize("order", [[0], [0, 0], [0, 2], [1, 0, 2]])
-def test_an_order_of_others_is_refused(order: list[int]) -> None:
-    with pytest.raises(ValueError, match="order"):
-        in_order({"a": 1, "b": 2}, order)
-
-
 def test_numbers_of_what_is_forgotten_are_not_listed() -> None:
     counts = dict.fromkeys(transactions._FORGOTTEN.values(), 3)
     assert transactions.listed({"app": 7, **counts}) == {"app": 7}
@@ -242,27 +223,34 @@ def test_a_record_of_rows_remembers_fewer_and_forgets_none_for_good() -> None:
     assert list(remembering(log, tail)) == list(log)
 
 
+def again(found: dict[str, int]) -> dict[str, int]:
+    """As a reader decodes it from a record."""
+    return decode(Fields({NAME: json.loads(json.dumps(encode(found)))}, "a record"))
+
+
+@given(st.lists(st.text(min_size=1).filter(is_name), unique=True))
+def test_the_order_survives_a_record(names: list[str]) -> None:
+    assert list(again({name: place for place, name in enumerate(names)})) == names
+
+
 def test_digests_are_packed_and_come_back_in_order() -> None:
     found = runs(NAMED_MAX + 5, before=queries(QUERIES_MAX + 3)) | {"#": 7}
-    fields = fields_of(found)
-    assert len(fields["transactions"]) == NAMED_MAX + QUERIES_MAX + 1
-    again = decode(Fields(json.loads(json.dumps(fields)), "a record"))
-    assert again == found
-    assert [key for key in again if not is_name(key)] != []
-    assert remembering(again, {"new": 1}) == remembering(found, {"new": 1})
-
-
-def test_digests_of_a_record_that_did_not_pack_them_are_read() -> None:
-    found = runs(NAMED_MAX + 5)
-    fields = {"transactions": found, "transactions_order": order_of(found)}
-    assert decode(Fields(json.loads(json.dumps(fields)), "a record")) == found
+    named, *packed = encode(found)
+    assert (len(named), all(packed)) == (NAMED_MAX + QUERIES_MAX + 1, True)
+    assert again(found) == found
+    assert [key for key in again(found) if not is_name(key)] != []
+    assert remembering(again(found), {"new": 1}) == remembering(found, {"new": 1})
 
 
 @pytest.mark.parametrize("key", ["#zz", "#0123456789ABCDEF", "#0123456789abcdef0", "#stream/x"])
-def test_what_is_no_digest_is_stored_as_it_is(key: str) -> None:
-    fields = fields_of({"#0123456789abcdef": 1, key: 2})
-    assert fields["transactions"][key] == 2
-    assert decode(Fields(fields, "a record")) == {"#0123456789abcdef": 1, key: 2}
+def test_what_is_no_digest_is_not_stored(key: str) -> None:
+    with pytest.raises(InvalidRequestError, match="digests"):
+        encode({"#0123456789abcdef": 1, key: 2})
+
+
+def test_a_digest_of_a_version_beyond_64_bits_is_not_stored() -> None:
+    with pytest.raises(InvalidRequestError, match="digests"):
+        encode({"#0123456789abcdef": 2**63})
 
 
 @pytest.mark.parametrize(
@@ -275,6 +263,6 @@ def test_what_is_no_digest_is_stored_as_it_is(key: str) -> None:
     ],
 )
 def test_digests_that_are_damaged_are_refused(packed: str) -> None:
-    fields = Fields({"transactions": {}, "transaction_digests": packed}, "a record")
+    fields = Fields({NAME: [[], packed, ""]}, "a record")
     with pytest.raises((ValueError, CorruptDataError), match="digests of the transactions"):
         decode(fields)

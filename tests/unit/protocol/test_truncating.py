@@ -93,7 +93,7 @@ def test_what_lies_in_front_is_in_no_fragment_and_says_so() -> None:
 
 
 def record(term: int, first: int, last: int) -> AddRecord:
-    return AddRecord(7, term, f"{term:032x}", first, last, first - 1, 10 * (last + 1), QUORUM)
+    return AddRecord(7, term, f"{term:032x}", first, last, first - 1, 10 * (last + 1), QUORUM, ())
 
 
 @settings(max_examples=100, derandomize=True, database=None, deadline=None)

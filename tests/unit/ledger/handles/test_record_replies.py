@@ -10,7 +10,7 @@ from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, InlinePart
 
 PARTS = tuple(InlinePart(stripe, 1, "00") for stripe in (0, 1))
-FIRST = AddRecord(7, 1, "a" * 32, 4, 5, 3, 10, Quorum(2, 1, 1), rows=PARTS)
+FIRST = AddRecord(7, 1, "a" * 32, 4, 5, 3, 10, Quorum(2, 1, 1), (-1, -1), rows=PARTS)
 LATER = replace(FIRST, term=2, token="b" * 32)
 ENSEMBLE = tuple(Member(name, "1" * 32) for name in "ab")
 OF_FIRST = Fragment(0, 1, ENSEMBLE, "a" * 32)
