@@ -60,7 +60,7 @@ def collect(
         abandoned_after: Count an unfinished write as abandoned after this many seconds; on a
             shell also 7d. A longer write fails at commit.
         dry_run: Print the plan; change nothing.
-        no_lease: Run even if another run of this command is active.
+        no_lease: CommandRun even if another run of this command is active.
 
     Raises:
         OutcomeUnknownError: the metadata store or Spark gave no definite answer; repeat the
@@ -175,7 +175,7 @@ def rebalance(
         dry_run: Print the plan; change nothing.
         password_file: Read the password from this file.
         password_env: Read the password from this environment variable.
-        no_lease: Run even if another run of this command is active.
+        no_lease: CommandRun even if another run of this command is active.
 
     Raises:
         InvalidRequestError: a number is out of range.
@@ -213,7 +213,7 @@ def recover(
         dry_run: Print the plan; change nothing.
         password_file: Read the password from this file.
         password_env: Read the password from this environment variable.
-        no_lease: Run even if another run of this command is active.
+        no_lease: CommandRun even if another run of this command is active.
 
     Raises:
         InvalidRequestError: a number is out of range.
@@ -259,7 +259,7 @@ def repair(
         dry_run: Print the plan; change nothing.
         password_file: Read the password from this file.
         password_env: Read the password from this environment variable.
-        no_lease: Run even if another run of this command is active.
+        no_lease: CommandRun even if another run of this command is active.
 
     Raises:
         NoSuchLedgerError: no such log or ledger.
@@ -332,7 +332,7 @@ def scrub(
         dry_run: Print the plan; change nothing.
         password_file: Read the password from this file.
         password_env: Read the password from this environment variable.
-        no_lease: Run even if another run of this command is active.
+        no_lease: CommandRun even if another run of this command is active.
 
     Raises:
         InvalidRequestError: a number is out of range, or the password cannot be read.

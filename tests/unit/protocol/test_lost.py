@@ -37,7 +37,9 @@ def test_the_log_goes_on_after_more_offsets_than_the_ledger_can_have(log, tail) 
 
 
 def test_an_earlier_ledger_is_closed_first() -> None:
-    with pytest.raises(InvalidRequestError, match="ledger 4 comes before ledger 5 and is not closed"):
+    with pytest.raises(
+        InvalidRequestError, match="ledger 4 comes before ledger 5 and is not closed"
+    ):
         with_lost(ROLLING, 5)
 
 
