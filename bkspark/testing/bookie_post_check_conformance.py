@@ -123,5 +123,5 @@ class PostCheckTests(BookieFixtures):
 
     def test_names_stay_inside(self, bookie: Bookie, journal: Journal) -> None:
         for fence, permission in (("../x", MARKER), (FENCE, "/etc/passwd")):
-            with pytest.raises(InvalidRequestError, match="not a name"):
+            with pytest.raises(InvalidRequestError, match="is not the name of a file"):
                 bookie.post_check(journal, fence=fence, permission=permission)

@@ -113,7 +113,7 @@ def refusal_of_a_store(url: str) -> str:
         ("other = shelf:BOOKIE", "shelf://"),
         ("x = not_there:KIND", "the package that adds x:// cannot be loaded: No module named"),
         ("x = shelf:NOT_THERE", "or install broken again"),
-        ("x = shelf:directory", "shelf:directory, which adds x://, is no "),
+        ("x = shelf:directory", "shelf:directory, which adds x://, is not a "),
     ],
 )
 def test_what_cannot_be_used_is_refused_in_a_line_that_names_the_package(

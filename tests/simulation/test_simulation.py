@@ -27,6 +27,8 @@ ROOT = Path(__file__).parents[2]
 BATCHES = [(1_000_000, 150), (1_000_150, 850)]
 BATCHES += [(first_seed, 1_000) for first_seed in range(1_001_000, 1_010_000, 1_000)]
 """First seeds, and how many."""
+ALL_KINDS = 500
+"""So many schedules show every kind of fault."""
 LONG = 0.7
 """So much of them has sixty operations or more."""
 SCHEDULES_MAX = 10_000
@@ -53,9 +55,10 @@ def test_no_schedule_breaks_a_promise(
     assert total.schedules == count
     assert total.long >= LONG * count
     assert total.acks
-    assert [kind for kind in Kind if not total.faults[kind]] == [
-        kind for kind in Kind if kind in PARTIAL | POWER
-    ]
+    if count >= ALL_KINDS:
+        assert [kind for kind in Kind if not total.faults[kind]] == [
+            kind for kind in Kind if kind in PARTIAL | POWER
+        ]
 
 
 @pytest.mark.thorough

@@ -84,7 +84,9 @@ def test_a_rebalance_moves_nothing_of_ledgers_that_name_an_unreadable_bookie(rig
     new = added(rig)
     damaged(rig, "bookie-1")
     report = verbs.rebalance(rig.uri, no_lease=True)
-    assert report.plan["left_alone"]["bookie-1"] == "its metadata record cannot be read"
+    assert (
+        report.plan["left_alone"]["bookie-1"] == "the metadata record of the bookie cannot be read"
+    )
     assert "metadata record bookies/bookie-1" in reasons(report)
     assert [sorted(members(rig, one)) for one in named] == [
         ["bookie-1", "bookie-2", "bookie-3"]

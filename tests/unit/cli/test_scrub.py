@@ -51,7 +51,7 @@ def test_the_document_has_plan_done_left_and_counters(run, small_cluster, ledger
 def test_a_sample_that_is_none_is_bad_use(run):
     status, out, err = run("scrub", "--sample", "2")
     assert (status, out) == (2, "")
-    assert "a sample cannot be 2 of the files" in err
+    assert "a sample cannot be 2.0 of the files" in err
 
 
 def last_scrub(run):

@@ -229,7 +229,7 @@ def test_the_demo_draws_no_name_that_steers(told, monkeypatch):
     monkeypatch.setattr(cluster, "gettempdir", lambda: f"/nowhere/x{EVIL}")
     for words in (["demo"], ["demo", "--dir", f"/nowhere/x{EVIL}"]):
         _, err = told(partial(main, words))
-        assert r"steer a terminal: /nowhere/x\x1b]0;owned" in err
+        assert r"has control characters: /nowhere/x\x1b]0;owned" in err
 
 
 def test_a_question_steers_nothing(told):
