@@ -70,6 +70,7 @@ class Program:
 # --- limits, progress, starting points -----------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_available_now_with_a_limit_gives_several_batches_and_says_what_is_left(
     spark, place, follower
 ):

@@ -260,6 +260,7 @@ def test_large_var_types_may_be_on_for_writing_and_for_reading(
         ]
 
 
+@pytest.mark.thorough
 def test_a_thousand_columns(spark: SparkSession, place: Place):
     rows = spark.range(20).selectExpr(*(f"id + {number} as c{number}" for number in range(1000)))
     place.write(rows)

@@ -154,6 +154,7 @@ def test_what_an_entry_holds_is_not_taken_for_a_record(
         assert tail.tail is Tail.INCOMPLETE
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("damage", always(["cut"], ["cut", "flipped", "zeroed", "damaged before"]))
 def test_what_is_read_of_a_torn_journal_does_not_grow_with_it(
     damage: str, memory_rig: Rig, monkeypatch: pytest.MonkeyPatch

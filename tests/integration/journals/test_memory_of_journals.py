@@ -78,6 +78,7 @@ def begins_a_record(data: bytes) -> bytes:
     return data + bytes(head)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("closes", always([True], [True, False]))
 @pytest.mark.parametrize("damage", always([filled], [filled, begins_a_record]))
 @pytest.mark.timeout(900)

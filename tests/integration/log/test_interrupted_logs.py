@@ -146,6 +146,7 @@ class Others:
             writer.release()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "actions",
     always(

@@ -166,6 +166,7 @@ def hex16(ledger_id: int) -> str:
     return f"{ledger_id:016x}"
 
 
+@pytest.mark.thorough
 def test_a_process_that_dies_while_it_lets_go_loses_nothing(memory_rig: Rig) -> None:
     """At every operation of a micro-batch's commit that truncates the log."""
     rig, number, is_done = memory_rig, 0, False

@@ -98,6 +98,7 @@ def assert_holds(uri: str, ended: Writer) -> list[dict[str, Any]]:
     return entries
 
 
+@pytest.mark.thorough
 def test_killed_at_random_moments_nothing_acknowledged_is_lost(files: Rig) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
