@@ -15,7 +15,7 @@ import pytest
 from stream_job import MOMENTS
 from stream_stage import DEADLINE_SECONDS, Stage, make_cluster, wait_until
 
-KILLS = int(os.environ.get("BKSPARK_SOAK_KILLS", "10"))
+KILLS = int(os.environ.get("BKSPARK_SOAK_KILLS", "4"))
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(1200 + 120 * KILLS)]
 
@@ -30,17 +30,14 @@ def test_drivers_killed_at_chosen_and_random_moments_lose_and_double_nothing(
     unbounded: bool, tmp_path: Path
 ) -> None:
     stage = Stage(make_cluster(tmp_path / "cluster", 4), tmp_path, unbounded=unbounded)
-    chance, kills = random.Random(time.time_ns()), 0
-    for moment in MOMENTS:
-        stage.feed(3)
-        kills += stage.kill_at_a_moment(moment)
-    turns = 0
+    chance = random.Random(time.time_ns())
+    kills, turns = 0, 0
     while kills < KILLS:
         stage.feed(6)
         if turns % 2:
-            kills += stage.kill_at_a_moment(chance.choice(list(MOMENTS)))
-        else:
             kills += stage.kill_at_random(chance)
+        else:
+            kills += stage.kill_at_a_moment(chance.choice(list(MOMENTS)))
         turns += 1
         if not turns % 10:
             _finish_and_check(stage, kills)
