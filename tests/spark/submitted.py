@@ -66,7 +66,8 @@ def environment_without_the_package(folder: Path) -> dict[str, str]:
     bare = folder / "site"
     bare.mkdir()
     for entry in site.iterdir():
-        if "bkspark" not in entry.name and entry.suffix != ".pth":
+        is_own = "bkspark" in entry.name or entry.name == "pyspark_bookkeeper"
+        if not is_own and entry.suffix != ".pth":
             (bare / entry.name).symlink_to(entry)
     python = str(getattr(sys, "_base_executable", sys.executable))
     return {"PYTHONPATH": str(bare), "PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python}

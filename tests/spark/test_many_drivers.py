@@ -10,6 +10,8 @@ from places import LOG, Place
 from pyspark.sql import SparkSession
 from submitted import environment, submission
 
+from bkspark.cluster.cluster import Cluster
+
 pytestmark = pytest.mark.thorough
 
 ROWS = 10
@@ -80,4 +82,6 @@ def test_four_drivers_append_to_one_log_at_once(spark: SparkSession, place: Plac
     by_driver = [[piece[0] for piece in pieces if piece[0] // STRIDE == n] for n in range(4)]
     for number, (begins, count) in enumerate(zip(by_driver, (turns, TURNS, 2 * TURNS, 2 * TURNS))):
         assert begins == [STRIDE * number + ROWS * turn for turn in range(count)]
-    assert [logged.entry_count for logged in place.log().ledgers] == [ROWS] * len(pieces)
+    with Cluster(place.uri) as cluster:
+        ledgers = list(cluster.log(LOG).value.every_ledger())
+    assert [ledger.entry_count for ledger in ledgers] == [ROWS] * len(pieces)
