@@ -126,8 +126,14 @@ def _values(rows: pa.Table, kind: pa.DataType) -> list[Any]:
 
 def _values_of(rows: pa.RecordBatch, kind: pa.DataType) -> list[Any]:
     column = rows.column("c")
-    same = column if column.type == kind else column.cast(kind)
-    return list(map(exact, same.to_pylist()))
+    return list(map(exact, _cast(column, kind).to_pylist()))
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    try:
+        return column if column.type == kind else column.cast(kind)
+    except pa.ArrowInvalid:  # pyarrow casts no list that is null to a list of a fixed size
+        return pa.array(column.to_pylist(), kind)
 
 
 def repair(rig: Rig) -> None:
