@@ -35,12 +35,6 @@ MUTANTS = (
         (f"{TAILS}::test_rb_11_damage_on_every_bookie_that_has_an_entry_is_not_its_absence",),
     ),
     Mutant(
-        "the torn end of an earlier writer leaves a doubt",
-        "FenceAndRead._doubt",
-        Replace("term == self.writer.term", "term <= self.writer.term"),
-        (f"{EARLIER}::test_only_the_torn_end_of_the_last_writer_leaves_a_doubt[False]",),
-    ),
-    Mutant(
         "no torn end leaves a doubt in a ledger that others went on in",
         "FenceAndRead._doubt",
         Replace("self.writer.term", "1"),
