@@ -154,6 +154,12 @@ def seal(keeper: BookKeeper, name: str) -> Told:
     return Told((f"log {name}", log.end_offset))
 
 
+def seal_tail(keeper: BookKeeper, name: str) -> None:
+    """Close the last ledger of a log, unless the log ends in a closed one by now."""
+    for ledger_id in keeper.open_log(name).record.tail[-1:]:
+        keeper.recover_ledger(ledger_id, seal=True)
+
+
 def commit_planned(world: World) -> Iterator[object]:
     yield batch_commit.commit(*world.planned)
 

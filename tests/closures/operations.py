@@ -37,6 +37,7 @@ from .acts import (
     delete_planned,
     move_cursor,
     seal,
+    seal_tail,
     stream,
     write,
     write_in_vain,
@@ -128,7 +129,7 @@ def _of_logs() -> Iterator[Operation]:
         yield Operation(f"append to {name}", append(name), TAKEN)
         yield Operation(
             f"seal the tail of {name}",
-            by_keeper(lambda k, n=name: k.recover_ledger(k.open_log(n).record.tail[-1], seal=True)),
+            by_keeper(lambda k, n=name: seal_tail(k, n)),
             NO_LOG,
         )
         yield Operation(f"roll {name}", append(name, rolls=True), TAKEN)
