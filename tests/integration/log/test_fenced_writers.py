@@ -26,6 +26,7 @@ from bkspark.log.tail_closing import close_tail
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from tests.integration.log_scenes import NAME, SILENT, unbounded
 from tests.integration.rig import Rig
+from tests.integration.waiting import wait_for_all_copies
 
 SECONDS = 60
 DELAYED = WriterSettings(explicit_lac_ms=0, is_change_delayed=True)
@@ -121,6 +122,7 @@ def test_between_the_end_and_its_reason(log: LogHandle, monkeypatch: pytest.Monk
     """What is appended then is refused at once, for the same reason."""
     first = log.writer(settings=SILENT)
     first.append(b"a")
+    wait_for_all_copies(first._segment.handle)  # a late copy would find the fence
     overtake(log)
     ends, goes_on, real = threading.Event(), threading.Event(), WriterRunner._finish
 

@@ -119,8 +119,8 @@ def test_a_writer_says_whom_it_gave_up_and_who_came(rig: Rig, told: Told) -> Non
         [free] = (
             set(rig.urls) - {gone} - {m.bookie_id for m in handle.metadata.fragments[0].ensemble}
         )
-    about = {(number, bookie_id) for _, number, _, bookie_id in told("ledger.handles")}
-    assert about >= {(handle.ledger_id, gone), (handle.ledger_id, free)}
+    wanted = {(handle.ledger_id, gone), (handle.ledger_id, free)}
+    wait_until(lambda: wanted <= {(number, name) for _, number, _, name in told("ledger.handles")})
 
 
 def test_what_is_filled_in_place_is_told_of_its_bookie(rig: Rig, told: Told) -> None:
