@@ -36,9 +36,9 @@ def declare_lost(cluster: Cluster, bookie_id: str, incarnation: str = "") -> Mem
             with the incarnation and accepts writes.
     """
     member = _known_member(cluster, layout.bookie_id(bookie_id), incarnation)
-    if member in cluster.lost_members():
+    if cluster.is_lost(member):
         return member
-    if _answers(cluster, cluster.bookies()[bookie_id], member):
+    if _answers(cluster, cluster.bookie(bookie_id).value, member):
         raise InvalidRequestError(
             f"bookie {bookie_id} is not lost: it answers, as incarnation {member.incarnation}",
             hint="to give up its disk, make the disk read-only first: readable data counts",

@@ -19,10 +19,7 @@ _OF_BOOKIES = (layout.BOOKIES_PREFIX, layout.LOST_PREFIX)
 
 
 def leave_out_unreadable(cluster: Cluster) -> dict[str, str]:
-    """Let ``cluster`` leave out the bookies that are unreadable now; return the faults by key.
-
-    A record that becomes unreadable later is still an error.
-    """
+    """Let ``cluster`` leave out the bookies that are unreadable now; return the faults by key."""
     found: dict[str, str] = {}
 
     def note(key: str, error: BookKeeperError) -> None:
@@ -38,14 +35,18 @@ def leave_out_unreadable(cluster: Cluster) -> dict[str, str]:
 
 
 def leave_out_bookies(cluster: Cluster, keys: Collection[str]) -> None:
-    """Let ``cluster`` leave out the bookies that these records are about."""
+    """Let ``cluster`` leave out the bookies that these records are about.
+
+    A record that becomes unreadable later is still an error.
+    """
+    unreadable = frozenset(keys)
 
     def step_over(key: str, error: BookKeeperError) -> None:
-        if key not in keys:
+        if key not in unreadable:
             raise error
         leave_out(key, error)
 
-    cluster.left_out = ids_in(keys)
+    cluster.left_out = ids_in(unreadable)
     cluster.registrations.step_over = step_over
     cluster.upkeep.lost.step_over = step_over
 

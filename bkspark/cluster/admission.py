@@ -154,14 +154,15 @@ def admit(site: Site, url: str, bookie_id: str, *, accepts_risk: bool = False) -
     begun = None if found is None else _begun(site, url, found, bookie_id)
     if begun is None:
         _require_new_place(site, url)
-    if (begun.bookie_id if begun else bookie_id) in site.unreadable:
+    wanted = begun.bookie_id if begun else bookie_id
+    if wanted in site.unreadable:
         raise InvalidRequestError(
-            f"the metadata record of {begun.bookie_id if begun else bookie_id} cannot be read",
+            f"the metadata record of {wanted} cannot be read",
             hint="`bkspark metadata damaged` says what to do",
         )
-    if (begun.bookie_id if begun else bookie_id) in site.removed:
+    if wanted in site.removed:
         raise InvalidRequestError(
-            f"{(begun.bookie_id if begun else bookie_id)} is the id of a removed bookie",
+            f"{wanted} is the id of a removed bookie",
             hint="give another id and an empty place; an id is used for one bookie only",
         )
     if begun is None and bookie_id and layout.bookie_id(bookie_id) in site.bookies:

@@ -207,6 +207,11 @@ class Cluster(BoundToProcess):
             for incarnation in lost.incarnations
         )
 
+    def is_lost(self, member: Member) -> bool:
+        """Whether an operator declared the member lost for ever; reads one record."""
+        seen = self.upkeep.lost.get(member.bookie_id)
+        return seen is not None and member.incarnation in seen.value.incarnations
+
     def lasting_members(self) -> frozenset[Member]:
         """Members that keep their data: neither lost nor closed by an operator."""
         lasting = (r for r in self.bookies().values() if not (r.is_read_only or r.is_going))
@@ -306,8 +311,9 @@ class Cluster(BoundToProcess):
         known = self._registered(leave_out_into(unreadable))
         removed = frozenset(name for name, record in known.items() if record.is_removed)
         bookies = {name: record for name, record in known.items() if name not in removed}
-        taken = removed, frozenset(unreadable)
-        site = Site(self.cluster_id, self.store.uri, bookies, *taken, group=self.group)
+        site = Site(
+            self.cluster_id, self.store.uri, bookies, removed, frozenset(unreadable), self.group
+        )
         return admission.admit(site, url, bookie_id, accepts_risk=accepts_risk)
 
     def register(self, new: NewBookie) -> BookieRecord:

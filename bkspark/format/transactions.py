@@ -28,7 +28,7 @@ NAME = "transactions"
 """Name of the field in each record."""
 
 _BYTES_OF_ONE = DIGEST_LENGTH // 2 + 8
-_MALFORMED = "the digests of the transactions are none"
+_MALFORMED = "the digests of the transactions are malformed"
 
 
 def encode(transactions: Mapping[str, int]) -> list[Any]:

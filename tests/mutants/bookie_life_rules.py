@@ -183,13 +183,13 @@ MUTANTS = (
     Mutant(
         "a bookie that was not declared lost is removed by force",
         "_require_lost",
-        Replace("member not in cluster.lost_members()", "not member"),
+        Replace("not cluster.is_lost(member)", "not member"),
         (f"{REMOVED}::test_by_force_only_what_was_declared_lost_and_does_not_answer",),
     ),
     Mutant(
         "a bookie that can be read is removed by force",
         "_require_lost",
-        Replace("not s.problem", "s is None"),
+        Replace("not one.problem", "s is None"),
         (f"{REMOVED}::test_by_force_only_what_was_declared_lost_and_does_not_answer",),
     ),
     Mutant(
@@ -209,9 +209,7 @@ MUTANTS = (
     Mutant(
         "a bookie that was removed is made one again",
         "admission.admit",
-        Replace(
-            "(begun.bookie_id if begun else bookie_id) in site.removed", "site.removed is None"
-        ),
+        Replace("wanted in site.removed", "False"),
         (
             f"{REMOVED}::test_a_bookie_that_no_ledger_names_is_removed_and_its_id_is_never_given_again",
         ),

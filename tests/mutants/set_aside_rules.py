@@ -11,6 +11,7 @@ STRAYS = f"{ASIDE}::test_ledgers_of_a_log_that_was_set_aside_are_never_garbage"
 GO_ON = f"{ASIDE}::test_readers_and_writers_go_on_without_a_bookie_whose_record_is_unreadable"
 
 LOST_GO_ON = f"{ASIDE}::test_clients_go_on_without_a_bookie_that_may_be_lost"
+ONE_STOPS_NO_OTHER = f"{ASIDE}::test_one_unreadable_bookie_stops_no_verb_about_another_bookie"
 CLUSTER_ANEW = f"{ASIDE}::test_the_record_of_the_cluster_is_made_anew_from_a_bookie"
 UNREADABLE = "tests/integration/upkeep/test_unreadable_bookies.py"
 BETWEEN = "tests/integration/upkeep/test_repairs_between.py"
@@ -212,7 +213,7 @@ MUTANTS = (
     Mutant(
         "what becomes unreadable meanwhile is left out too",
         "leave_out_bookies",
-        Replace("key not in keys", "False"),
+        Replace("key not in unreadable", "False"),
         (f"{UNREADABLE}::test_only_what_was_unreadable_at_the_start_is_left_out",),
     ),
     Mutant(
@@ -281,5 +282,23 @@ MUTANTS = (
         "log_upkeep.truncate",
         Replace("row['left']", "False"),
         (f"{DAMAGED}::test_a_truncation_that_leaves_a_ledger_ends_with_1_as_a_retention_does",),
+    ),
+    Mutant(
+        "a bookie is removed by force only while all others are readable",
+        "removing._require_lost",
+        Replace("cluster.probe(step_over=leave_out)", "cluster.probe()"),
+        (f"{ONE_STOPS_NO_OTHER}[bookies]",),
+    ),
+    Mutant(
+        "a bookie is moved only while all others are readable",
+        "moving.move",
+        Replace("cluster.bookies(leave_out)", "cluster.bookies()"),
+        (f"{ONE_STOPS_NO_OTHER}[bookies]",),
+    ),
+    Mutant(
+        "a bookie is lost if any incarnation of it is",
+        "Cluster.is_lost",
+        Replace("member.incarnation in seen.value.incarnations", "True"),
+        ("tests/unit/cli/test_lost.py::test_an_earlier_incarnation_is_lost_alone",),
     ),
 )

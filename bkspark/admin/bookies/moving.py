@@ -25,6 +25,7 @@ from bkspark.bookie.messages import told_of
 from bkspark.bookie.uri import storage
 from bkspark.cluster import admission
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.stepping_over import leave_out
 from bkspark.errors import BookieUnavailableError, CorruptDataError, InvalidRequestError
 from bkspark.format import cookie as cookie_format
 from bkspark.format.cluster import BookieRecord
@@ -62,7 +63,8 @@ def move(
     before = cluster.bookie(bookie_id).value
     if before.url == new_url:
         return report_of("move", before)
-    others = [record.url for name, record in cluster.bookies().items() if name != bookie_id]
+    known = cluster.bookies(leave_out)
+    others = [record.url for name, record in known.items() if name != bookie_id]
     admission.require_outside(new_url, [cluster.store.uri, *others])
     risk = admission.storage_risk(new_url, cluster.store.uri, is_accepted=accepts_risk)
     wanted = _Move(before, replace(before, url=new_url, storage_risk=risk))

@@ -35,6 +35,7 @@ from bkspark.admin.maintenance import Left, Report
 from bkspark.admin.views.sharing import all_ledgers
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.records import Versioned
+from bkspark.cluster.stepping_over import leave_out
 from bkspark.errors import CorruptDataError, InvalidRequestError, MetadataVersionError
 from bkspark.format.cluster import BookieRecord
 from bkspark.protocol.ledger.deletion import members_of
@@ -154,12 +155,13 @@ def _may_give_back(cluster: Cluster, bookie_id: str) -> list[tuple[str, int]]:
 
 def _require_lost(cluster: Cluster, record: BookieRecord) -> None:
     bookie_name, member = record.bookie_id, Member(record.bookie_id, record.incarnation)
-    if member not in cluster.lost_members():
+    if not cluster.is_lost(member):
         raise InvalidRequestError(
             f"bookie {bookie_name} was not declared lost, so it cannot be removed by force",
             hint=f"`bkspark bookie lost {bookie_name}` declares that it will never come back",
         )
-    if any(not s.problem for s in cluster.probe() if s.record.bookie_id == bookie_name):
+    statuses = cluster.probe(step_over=leave_out)
+    if any(not one.problem for one in statuses if one.record.bookie_id == bookie_name):
         raise InvalidRequestError(
             f"bookie {bookie_name} was declared lost, but can be read: it may have the last "
             "copy of entries",

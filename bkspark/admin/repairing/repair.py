@@ -189,7 +189,7 @@ class Repair:
         """Return the bookie to receive the copies; None if none can, with the reason noted."""
         need = task.step.need
         place = need.place
-        is_lost = place.member in self._cluster.lost_members()
+        is_lost = self._cluster.is_lost(place.member)
         if task.way is Way.WAIT:
             self._leave(task, f"{need.reason}; its data is unknown, so it keeps its place")
             return None

@@ -289,6 +289,22 @@ def test_clients_go_on_without_a_bookie_that_may_be_lost(used: Any, run: Run) ->
     assert run("metadata", "damaged")[0] == 0
 
 
+@pytest.mark.parametrize("kind", ["bookies", "lost"])
+def test_one_unreadable_bookie_stops_no_verb_about_another_bookie(
+    used: Any, run: Run, kind: str
+) -> None:
+    with Cluster(used.uri) as cluster:
+        stored = cluster.store.get(f"{kind}/bookie-2")
+        cluster.store.put(f"{kind}/bookie-2", b"\xff" * 100, stored and stored.version)
+    used.bookie("bookie-5").rename(used.folder / "moved")
+    place = (used.folder / "moved").as_uri()
+    assert run("bookie", "move", "bookie-5", place)[0] == 0
+    (used.folder / "moved").rename(used.folder / "gone")
+    for words in ("lost bookie-5 --yes", "lost bookie-6 --yes", "remove bookie-6 --force --yes"):
+        status, _, err = run("bookie", *words.split())
+        assert status == 0, (words, err)
+
+
 def test_an_unreadable_page_is_named_with_its_offsets_and_the_log_goes_on_after_it(
     run: Run, small_cluster: Any, numbers: Callable[[int, int], pa.Table]
 ) -> None:
