@@ -52,7 +52,7 @@ def decode(kind: str, key: str, data: bytes) -> Fields:
     if version != VERSION:
         raise CorruptDataError(
             f"{what} has format version {version}, and this bkspark knows {VERSION}",
-            hint="read it with a newer bkspark",
+            hint="read it with the bkspark that wrote it",
         )
     return strict_json.loads(payload, what)
 

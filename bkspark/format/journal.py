@@ -296,7 +296,7 @@ def _decode_frame(
     if version != _VERSION or header_length > HEADER_BYTES_MAX:
         raise CorruptDataError(
             f"journal of ledger {ledger_id}: record format {version} is unknown",
-            hint="read it with a newer bkspark",
+            hint="read it with the bkspark that wrote it",
         )
     parts_at = body + header_length
     digest_at = parts_at - _DIGEST_HEX[digester.spec.digest_type]

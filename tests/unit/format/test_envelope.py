@@ -78,8 +78,8 @@ def test_right_checksum_is_what_this_test_computes() -> None:
     assert envelope.decode("log", KEY, with_payload(b'{"n":1}')).take("n", int) == 1
 
 
-def test_newer_version_says_upgrade() -> None:
-    assert "newer bkspark" in refused(with_payload(b"{}", version=2))
+def test_another_version_says_what_reads_it() -> None:
+    assert "read it with the bkspark that wrote it" in refused(with_payload(b"{}", version=2))
     refused(with_payload(b"{}", version=0))
 
 
