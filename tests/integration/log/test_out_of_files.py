@@ -19,6 +19,7 @@ from bkspark.ledger.handles import appender
 from bkspark.log.batch.commit import commit
 from bkspark.protocol.ledger.metadata import Member
 from tests.integration.rig import Rig, partitions_of
+from tests.integration.waiting import wait_for_all_copies
 from tests.unit.starving import starved
 
 REASON = "Too many open files (raise the limit of open files (ulimit -n))"
@@ -81,6 +82,7 @@ def break_bookie(monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
 def test_what_was_sent_is_undecided(keeper: BookKeeper, blamed: set[str]) -> None:
     handle = keeper.create_ledger()
     assert handle.append(b"a") == 0
+    wait_for_all_copies(handle)  # a post-check that ends later would give its files back
     ensemble = handle.metadata.last_fragment.ensemble
     with starved(), pytest.raises(OutcomeUnknownError, match=TOLD) as caught:
         handle.append(b"b")
