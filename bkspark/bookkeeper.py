@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bkspark.admin.lost_bookies import declare_lost
+from bkspark.admin.absent_bookies import declare_lost
 from bkspark.cluster import arguments, client_metrics
 from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.cluster.bound import BoundToProcess

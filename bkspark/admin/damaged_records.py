@@ -12,13 +12,13 @@ another client meanwhile stays.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
 from bkspark import environment
-from bkspark.admin import damaged_pages, lost_ends
+from bkspark.admin import restored_records
 from bkspark.admin.restored_records import (
     IN_PLACE,
     restored_bookie,
@@ -51,7 +51,115 @@ from bkspark.format import (
 from bkspark.format import recovery as recovery_format
 from bkspark.metadata import uri as metadata_stores
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
+from bkspark.protocol.log.ledger_list import LogPage, PageSource, pages_of
+from bkspark.protocol.log.record import LogRecord
 from bkspark.storage.shown import shown_url
+
+# --- damaged pages -------------------------------------------------------------------------------
+# Describe an unreadable page of a log, and find out whether the log names the page.
+
+
+_BRING_BACK = "bring it back from a copy of the metadata store"
+
+
+@dataclass(frozen=True, slots=True)
+class PageDescription:
+    """What depends on an unreadable page, and what to do.
+
+    Attributes:
+        is_unnamed: whether the log surely does not name the page.
+    """
+
+    rests: str
+    way_out: str
+    is_unnamed: bool = False
+
+
+def describe_page(cluster: Cluster, log_name: str, name: str) -> PageDescription:
+    """Describe the unreadable page ``name`` of a log by the log's record and its other pages."""
+    unsure = PageDescription(
+        "the older ledgers of the log",
+        f"{_BRING_BACK}; once the other records of log {log_name} can be read, `bkspark metadata "
+        "damaged` says more",
+    )
+    with suppress(BookKeeperError):  # the log's record is unreadable, and listed itself
+        log = cluster.log(log_name).value
+        page, is_sure = _found(pages_of(log.older), log.source, name)
+        if page is not None:
+            return PageDescription(
+                f"offsets {page.first_offset} to {page.end_offset - 1} of log {log_name}",
+                f"{_BRING_BACK}, or give up all rows of log {log_name} up to the end of the page: "
+                f"`bkspark log truncate {log_name} --before {page.end_offset}`",
+            )
+        page, is_dropped_sure = _found(log.dropped.all_pages, log.source, name)
+        if page is not None:
+            return PageDescription(
+                f"which dropped ledgers of log {log_name} are freed", _BRING_BACK
+            )
+        if is_sure and is_dropped_sure:
+            return _unnamed(log_name, name)
+    with suppress(BookKeeperError):
+        if cluster.logs.get(log_name) is None:
+            return _unnamed(log_name, name)
+    return unsure
+
+
+def require_unnamed(cluster: Cluster, log_name: str, name: str) -> None:
+    """Make sure that no record of the log names the page, now or later.
+
+    The unchanged record is stored by compare-and-set: a client that made the page before then loses
+    its own change.
+
+    Raises:
+        InvalidRequestError: the log may name the page.
+        MetadataVersionError: another client has changed the log meanwhile.
+    """
+    seen = cluster.logs.get(log_name)
+    if seen is None:
+        return
+    if not _is_unnamed(seen.value, name):
+        raise InvalidRequestError(
+            f"log {log_name} may name page {name}",
+            hint="`bkspark metadata damaged` says what to do",
+        )
+    cluster.logs.replace(log_name, seen.value, seen)
+
+
+def _is_unnamed(log: LogRecord, name: str) -> bool:
+    pages = (*pages_of(log.older), *log.dropped.all_pages)
+    return _found(pages, log.source, name) == (None, True)
+
+
+def _unnamed(log_name: str, name: str) -> PageDescription:
+    key = f"pages/{log_name}/{name}"
+    return PageDescription(
+        f"nothing: log {log_name} does not name the page",
+        f"`bkspark metadata set-aside {key}`",
+        is_unnamed=True,
+    )
+
+
+def _found(pages: Iterable[LogPage], source: PageSource, name: str) -> tuple[LogPage | None, bool]:
+    """Return the reference to the page, if any of ``pages`` is or has it; and whether all others
+    could be read.
+    """
+    is_sure = True
+    for page in pages:
+        if page.name == name:
+            return page, True
+        if page.may_have_pages:
+            try:
+                found, is_below_sure = _found(source.contents(page).pages, source, name)
+            except UNREAD:
+                found, is_below_sure = None, False
+            if found is not None:
+                return found, True
+            is_sure = is_sure and is_below_sure
+    return None, is_sure
+
+
+# --- damaged records -----------------------------------------------------------------------------
+
 
 logger = logging.getLogger(__name__)
 
@@ -98,13 +206,13 @@ def find_damaged(cluster: Cluster) -> Iterator[DamagedRecord]:
     Raises:
         OutcomeUnknownError: the metadata store does not list its records.
     """
-    ends = lost_ends.read_ends(cluster)
+    ends = restored_records.read_ends(cluster)
     for key in _all_keys(cluster):
         reason = _reason(cluster, key)
         if reason:
-            yield _described(cluster, key, reason, lost_ends.log_in(ends, _ledger_id(key)))
-    for ledger_id in lost_ends.find_missing_ends(cluster, ends):
-        log = lost_ends.log_in(ends, ledger_id)
+            yield _described(cluster, key, reason, restored_records.log_in(ends, _ledger_id(key)))
+    for ledger_id in restored_records.find_missing_ends(cluster, ends):
+        log = restored_records.log_in(ends, ledger_id)
         yield _described(cluster, layout.ledger_key(ledger_id), _MISSING, log)
 
 
@@ -113,7 +221,9 @@ def look_at(cluster: Cluster, key: str) -> DamagedRecord | None:
     if not _is_key(key):
         return None
     number = _ledger_id(key)
-    log = lost_ends.log_in(lost_ends.read_ends(cluster), number) if number >= 0 else ""
+    log = (
+        restored_records.log_in(restored_records.read_ends(cluster), number) if number >= 0 else ""
+    )
     is_missing_end = bool(log) and cluster.store.get(key) is None
     reason = _MISSING if is_missing_end else _reason(cluster, key)
     return _described(cluster, key, reason, log) if reason else None
@@ -139,9 +249,13 @@ def set_aside(cluster: Cluster, key: str, *, url: str = "") -> str:
     if not _is_key(key):
         raise _no_key(key)
     ledger_id = _ledger_id(key)
-    log = lost_ends.log_in(lost_ends.read_ends(cluster), ledger_id) if ledger_id >= 0 else ""
+    log = (
+        restored_records.log_in(restored_records.read_ends(cluster), ledger_id)
+        if ledger_id >= 0
+        else ""
+    )
     if log:
-        lost_ends.require_end_can_be_lost(cluster, log, ledger_id)
+        restored_records.require_end_can_be_lost(cluster, log, ledger_id)
     stored = cluster.store.get(key)
     if stored is not None:
         kept = _moved_aside(cluster, key, stored, url)
@@ -153,7 +267,7 @@ def set_aside(cluster: Cluster, key: str, *, url: str = "") -> str:
             hint="`bkspark metadata damaged` lists the unreadable records",
         )
     if log:
-        end = lost_ends.give_lost_place(cluster, log, ledger_id)
+        end = restored_records.give_lost_place(cluster, log, ledger_id)
         tell(
             logger,
             "log %s continues at offset %d, after ledger %d, whose rows are lost",
@@ -202,7 +316,7 @@ def _moved_aside(cluster: Cluster, key: str, stored: VersionedBytes, url: str) -
     if not found.can_be_set_aside:
         raise InvalidRequestError(f"metadata record {key!r} was not changed", hint=found.way_out)
     if _kind(key) == layout.LOG_PAGES_PREFIX:
-        damaged_pages.require_unnamed(cluster, *key.split("/")[1:])
+        require_unnamed(cluster, *key.split("/")[1:])
     kept = _exchanged(cluster.store, key, stored, _replacement(cluster, key, url))
     if _kind(key) in _REMOVED:
         cluster.store.delete(key)  # the number of a ledger is never used again
@@ -277,7 +391,7 @@ def _described(cluster: Cluster, key: str, reason: str, log: str = "") -> Damage
 
 def _described_page(cluster: Cluster, key: str, reason: str) -> DamagedRecord:
     _, log, name = key.split("/")
-    found = damaged_pages.describe_page(cluster, log, name)
+    found = describe_page(cluster, log, name)
     return DamagedRecord(key, reason, found.rests, found.way_out, found.is_unnamed)
 
 

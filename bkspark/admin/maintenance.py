@@ -1,13 +1,7 @@
-"""Shared parts of all maintenance verbs: plan, instructions, runner, report.
+"""Shared parts of all maintenance verbs: plan, instructions, pace, runner, report."""
 
-A verb is a function of a cluster. The verb makes a *plan*, a frozen value; ``--dry-run`` prints the
-plan. A verb carries out its plan by *instructions*. Each instruction is picklable and concerns one
-bookie. A *runner* executes instructions near the bookie: in threads of this process or in Spark
-tasks. The result is a *report*. Plans and reports are plain facts; making and testing them needs
-neither Spark nor a terminal.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -15,8 +9,70 @@ from typing import Any, Protocol
 from bkspark import environment
 from bkspark.bookie.messages import about
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.fan_out import Heartbeat
 from bkspark.format.report_record import ReportRecord
 from bkspark.ledger.recovery.running import Runner, TellingRunner, in_threads
+
+# --- pace ----------------------------------------------------------------------------------------
+# Limit the rate of reads and copies as set by an operator.
+#
+# Rule. The limit holds for each bookie: parallel work together reads from a bookie, and writes to a
+# bookie, no more than the limit. So each disk keeps the intended free capacity, and work on many
+# disks ends sooner.
+
+
+BEAT_SECONDS = 1.0
+"""Time between heartbeats during a delay."""
+
+
+def shares(bytes_per_second: float | None, works: Sequence[Collection[str]]) -> list[float | None]:
+    """Return the rate of each of ``works`` when all run in parallel.
+
+    Args:
+        bytes_per_second: limit of each bookie; None for unlimited.
+        works: ids of the bookies each work may read from or write to, at least one.
+    """
+    if bytes_per_second is None:
+        return [None] * len(works)
+    askers = Counter(bookie_id for work in works for bookie_id in set(work))
+    return [bytes_per_second / max(askers[bookie_id] for bookie_id in work) for work in works]
+
+
+class Pace:
+    """Delays work exceeding its rate.
+
+    Args:
+        bytes_per_second: None for unlimited.
+        beat: called at each step as a heartbeat.
+    """
+
+    def __init__(self, bytes_per_second: float | None, beat: Heartbeat) -> None:
+        self._bytes_per_second = bytes_per_second
+        self._beat = beat
+        self._began = environment.monotonic()
+        self.byte_count = 0
+
+    def passed(self, byte_count: int) -> None:
+        """Count bytes, and sleep until they fit the rate."""
+        self.byte_count += byte_count
+        self._beat()
+        if not self._bytes_per_second:
+            return
+        due = self._began + self.byte_count / self._bytes_per_second
+        while (left := due - environment.monotonic()) > 0:
+            environment.sleep(min(left, BEAT_SECONDS))
+            self._beat()
+
+
+# --- maintenance ---------------------------------------------------------------------------------
+# Shared parts of all maintenance verbs: plan, instructions, runner, report.
+#
+# A verb is a function of a cluster. The verb makes a *plan*, a frozen value; ``--dry-run`` prints
+# the plan. A verb carries out its plan by *instructions*. Each instruction is picklable and
+# concerns one bookie. A *runner* executes instructions near the bookie: in threads of this process
+# or in Spark tasks. The result is a *report*. Plans and reports are plain facts; making and testing
+# them needs neither Spark nor a terminal.
+
 
 Facts = Mapping[str, Any]
 """JSON values by name."""

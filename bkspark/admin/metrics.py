@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bkspark.admin.auditing.findings import VERB
-from bkspark.admin.collecting import collect_command as collecting
+from bkspark.admin.collecting import collection as collecting
 from bkspark.admin.repairing import repair_command as repairing
-from bkspark.admin.scrubbing import findings as scrubbing
+from bkspark.admin.scrubbing import scrub as scrubbing
 from bkspark.admin.survey import Survey
 from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.format.report_record import ReportRecord

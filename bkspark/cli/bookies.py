@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
+from bkspark.admin.absent_bookies import declare_lost
 from bkspark.admin.leftovers import sweep_leftovers
-from bkspark.admin.lost_bookies import declare_lost
 from bkspark.cli import bookie_life, commands
 from bkspark.cli.output import Column, note, print_done, print_rows
 from bkspark.cli.session import COMMON, AcceptStorageRiskOption, require_consent, session_of

@@ -6,13 +6,11 @@ from typing import Any
 
 from bkspark import environment
 from bkspark.admin import views
-from bkspark.admin.auditing.findings import CHECKED, VERB
-from bkspark.admin.auditing.holding import known_fragments
-from bkspark.admin.auditing.words import LOSSES, in_words
-from bkspark.admin.collecting import collect_command as collecting
-from bkspark.admin.listed_ledgers import gone_from_lists
-from bkspark.admin.scrubbing import findings as scrubbing
-from bkspark.admin.survey import Survey
+from bkspark.admin.auditing.copies import known_fragments
+from bkspark.admin.auditing.findings import CHECKED, LOSSES, VERB, in_words
+from bkspark.admin.collecting import collection as collecting
+from bkspark.admin.scrubbing import scrub as scrubbing
+from bkspark.admin.survey import Survey, gone_from_lists
 from bkspark.cli import bookie_health
 from bkspark.cli.findings import Finding, Level
 from bkspark.cluster.cluster import Cluster

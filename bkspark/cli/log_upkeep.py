@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from bkspark.admin.retaining import facts_of, facts_of_done
+from bkspark.admin.log_upkeep import facts_of, facts_of_done
 from bkspark.cli.output import Column, note, print_done, print_rows
 from bkspark.cli.rows import PasswordEnvOption, PasswordFileOption
 from bkspark.cli.session import COMMON, password_of, require_consent, session_of

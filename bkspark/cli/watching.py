@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 from bkspark import environment
 from bkspark.admin.maintenance import Report
-from bkspark.admin.views.sharing import timestamp
+from bkspark.admin.views import timestamp
 from bkspark.cli.output import json_line, visible
 from bkspark.cli.reports import outcome
 from bkspark.cluster.arguments import duration

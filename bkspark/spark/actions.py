@@ -18,8 +18,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bkspark import environment
-from bkspark.admin.compacting.task import Compacted, CompactRun
-from bkspark.admin.recovering.task import Recovered, RecoverLedger
+from bkspark.admin.log_upkeep import Compacted, CompactRun
+from bkspark.admin.recovering import Recovered, RecoverLedger
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import BookKeeperError, OutcomeUnknownError

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 from rich.filesize import decimal
 
-from bkspark.admin import retaining
-from bkspark.admin.compacting import compact_command as compacting
+from bkspark.admin import log_upkeep
+from bkspark.admin import log_upkeep as compacting
 from bkspark.admin.maintenance import Facts, Report
 from bkspark.cluster import arguments
 from bkspark.cluster.cluster import Cluster
@@ -122,7 +122,7 @@ def retain(
         NoSuchLedgerError: no such log.
         OutcomeUnknownError: the metadata store gave no definite answer; repeat the command.
     """
-    wanted = retaining.RetainRequest(
+    wanted = log_upkeep.RetainRequest(
         layout.log_name(log), max_bytes, max_seconds, forever, not ignore_cursors
     )
     if forever and wanted.is_limited:
@@ -134,12 +134,12 @@ def retain(
         if run.ask is not None and (wanted.is_limited or plan.entry_count):
             limits = f"From now on keep {_limits(wanted)} of log {log}, and delete"
             what = limits if wanted.is_limited else "Delete"
-            run.ask(f"{what} {losing(retaining.facts_of(plan))}?")
+            run.ask(f"{what} {losing(log_upkeep.facts_of(plan))}?")
 
-    return retaining.retain(cluster, wanted, dry_run=run.dry_run, consent=consent)
+    return log_upkeep.retain(cluster, wanted, dry_run=run.dry_run, consent=consent)
 
 
-def _limits(wanted: retaining.RetainRequest) -> str:
+def _limits(wanted: log_upkeep.RetainRequest) -> str:
     """Describe the wanted limits in words."""
     said = [] if wanted.max_bytes is None else [f"{decimal(wanted.max_bytes)}"]
     said += [] if wanted.max_seconds is None else [f"{wanted.max_seconds:,g} s"]

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated, Any
 
-from bkspark.admin.balancing import rebalance_command as balancing
-from bkspark.admin.draining import decommission_command as decommissioning
+from bkspark.admin import balancing as balancing
+from bkspark.admin import draining as decommissioning
 from bkspark.admin.maintenance import Facts, Left, Report
 from bkspark.cluster import arguments
 from bkspark.cluster.cluster import Cluster

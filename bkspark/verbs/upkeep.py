@@ -6,15 +6,14 @@ from functools import partial
 from typing import Annotated, Any
 
 from bkspark.admin import lease
-from bkspark.admin.auditing import audit_command as auditing
-from bkspark.admin.collecting import collect_command as collecting
+from bkspark.admin import recovering as recovering
+from bkspark.admin.auditing import audit as auditing
+from bkspark.admin.collecting import collection as collecting
 from bkspark.admin.maintenance import Facts, Report
-from bkspark.admin.recovering import recover_command as recovering
-from bkspark.admin.recovering.recovery_plan import OPEN_GRACE_SECONDS
+from bkspark.admin.recovering import OPEN_GRACE_SECONDS, recover_and_repair
 from bkspark.admin.repairing import repair_command as repairing
-from bkspark.admin.repairing.recovering_first import recover_and_repair
-from bkspark.admin.scrubbing import scrub_command as scrubbing
-from bkspark.admin.scrubbing.scrub_plan import ScrubRequest
+from bkspark.admin.scrubbing import scrub as scrubbing
+from bkspark.admin.scrubbing.scrub import ScrubRequest
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password

@@ -6,7 +6,7 @@ from typing import Any
 
 from bkspark import verbs
 from bkspark.admin import bookies
-from bkspark.admin.lost_bookies import declare_lost
+from bkspark.admin.absent_bookies import declare_lost
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import (

@@ -19,14 +19,14 @@ REACHED_INSIDE = (
 POINTS_MAX = 12
 
 NOTES = {
-    "bkspark/admin/repairing/away.py:note_silent",
+    "bkspark/admin/absent_bookies.py:note_silent",
     "bkspark/ledger/recovery/recoverer.py:Recoverer._leave_reason",
 }
 """These write over whatever is there, and decide nothing by it."""
 
 AFTER_DAMAGE = {
-    "bkspark/admin/damaged_pages.py:require_unnamed",
-    "bkspark/admin/lost_ends.py:give_lost_place",
+    "bkspark/admin/damaged_records.py:require_unnamed",
+    "bkspark/admin/restored_records.py:give_lost_place",
 }
 """No scene is sound before these mend it; ``test_set_aside`` and ``test_lost_ends`` change records
 inside them.

@@ -188,7 +188,7 @@ MUTANTS = (
     ),
     Mutant(
         "a damaged ledger has no row",
-        "ledger_views.ledgers",
+        "views.ledgers",
         Replace("log_name is None and cluster.unreadable", "log_name is places_of_ledgers"),
         (f"{DAMAGED}::test_a_damaged_ledger_is_a_row_and_hides_no_other",),
     ),

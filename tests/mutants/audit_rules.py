@@ -71,7 +71,7 @@ MUTANTS = (
     ),
     Mutant(
         "an audit of some ledgers is noted as one of all",
-        "audit_command.audit",
+        "audit.audit",
         Replace("if plan.is_of_all:\n    ...", "if plan:\n    ..."),
         (f"{LOOKS}::test_only_what_was_named_is_looked_at_and_no_report_is_noted",),
     ),

@@ -10,7 +10,7 @@ COMES_BACK = f"{ROLLS}::test_all_bookies_get_their_share_and_those_that_left_com
 MUTANTS = (
     Mutant(
         "who came back is believed to have what was written while it was away",
-        "journals_shown",
+        "auditing.look",
         Replace("_WITHOUT_A_GAP = 2", "_WITHOUT_A_GAP = 1000"),
         (f"{ROLLS}::test_who_came_back_has_not_got_what_was_written_while_it_was_away",),
     ),

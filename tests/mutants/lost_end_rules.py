@@ -40,13 +40,13 @@ MUTANTS = (
     Mutant(
         "a record is set aside though its log cannot go on",
         "damaged_records.set_aside",
-        Drop("lost_ends.require_end_can_be_lost"),
+        Drop("restored_records.require_end_can_be_lost"),
         (f"{ENDS}::test_a_ledger_is_not_set_aside_before_the_one_in_front_of_it_is_closed",),
     ),
     Mutant(
         "a log stays at an end whose record was set aside",
         "damaged_records.set_aside",
-        Replace("lost_ends.give_lost_place(cluster, log, ledger_id)", "0"),
+        Replace("restored_records.give_lost_place(cluster, log, ledger_id)", "0"),
         (f"{ENDS}::test_a_batch_append_follows_after_the_loss",),
     ),
     Mutant(
@@ -73,12 +73,12 @@ MUTANTS = (
     Mutant(
         "a missing record of a log's end is not named",
         "damaged_records.find_damaged",
-        Replace("lost_ends.find_missing_ends(cluster, ends)", "()"),
+        Replace("restored_records.find_missing_ends(cluster, ends)", "()"),
         (f"{ENDS}::test_a_killed_command_is_finished_by_the_next",),
     ),
     Mutant(
         "lost offsets count as rows",
-        "log_views._log_row",
+        "views._log_row",
         Replace("_lost_count(log)", "0"),
         (f"{ENDS}::test_lost_offsets_are_said_to_be_lost_and_are_no_rows[chained]",),
     ),

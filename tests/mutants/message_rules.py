@@ -64,7 +64,7 @@ MUTANTS = (
     ),
     Mutant(
         "a log ends where its closed ledgers do",
-        "log_views.logs",
+        "views.logs",
         Replace("seen.get(log.name)", "LogView(log, log.ledgers)"),
         (
             COUNTED,

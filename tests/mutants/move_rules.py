@@ -103,7 +103,7 @@ MUTANTS = (
     ),
     Mutant(
         "what a bookie lost makes its ledger light",
-        "weighing._places",
+        "balancing._places",
         Replace("median_low(known)", "min(known)"),
         (f"{EVENED}::test_what_one_bookie_lost_makes_no_ledger_light",),
     ),

@@ -106,7 +106,7 @@ MUTANTS = (
     ),
     Mutant(
         "an audit takes a slow bookie for one that lacks entries",
-        "open_end._lacking",
+        "audit._lacking",
         Replace("end is None or after.get((member, number)) != end", "end is None"),
         (f"{UNITS}::test_a_bookie_that_gets_on_lacks_nothing",),
     ),
@@ -118,13 +118,13 @@ MUTANTS = (
     ),
     Mutant(
         "an audit counts entries that are not acknowledged",
-        "open_end._lacking",
+        "audit._lacking",
         Replace("end.confirmed", "end.last"),
         (f"{UNITS}::test_entries_without_an_ack_are_not_counted",),
     ),
     Mutant(
         "the open end of a log that lacks copies stays open",
-        "recovering.recovery_plan.plan_of",
+        "admin.recovering.plan_of",
         Replace(
             "{one.ledger_id for one in able if not one.names_only(there or ())}.union(lacking)",
             "{one.ledger_id for one in able if not one.names_only(there or ())}",
@@ -133,7 +133,7 @@ MUTANTS = (
     ),
     Mutant(
         "a small ledger is closed though no further bookie can be used",
-        "lacking._has_bookies",
+        "recovering._has_bookies",
         Replace(
             "sum((one.may_join and one.member not in lost for one in found)) >= count",
             "sum((one.may_join and one.member not in lost for one in found)) >= 0",
@@ -142,7 +142,7 @@ MUTANTS = (
     ),
     Mutant(
         "a whole log's ledger is closed by a repair",
-        "lacking.lacking_copies",
+        "recovering.lacking_copies",
         Replace("certain | small", "(one.ledger_id for one in ledgers)"),
         (WHOLE,),
     ),

@@ -164,7 +164,7 @@ MUTANTS = (
     ),
     Mutant(
         "an audit goes by listed journals only",
-        "journals_shown.show",
+        "look.show",
         Replace("journals_of(ledger, member)", "()"),
         (f"{STALE}::test_an_audit_finds_what_is_there",),
     ),

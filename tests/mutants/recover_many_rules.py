@@ -22,7 +22,7 @@ TRUNCATED = f"{RESTING}::test_who_is_gone_for_good_and_had_only_what_is_truncate
 MUTANTS = (
     Mutant(
         "an unbounded log goes on in a ledger of which a bookie is gone for good",
-        "recovering.recovery_plan.plan_of",
+        "admin.recovering.plan_of",
         Replace("not one.names_only(there or ())", "False"),
         (f"{ENDS}::test_one_whose_bookie_is_gone_for_good_is_closed_and_repaired",),
     ),
@@ -55,7 +55,7 @@ MUTANTS = (
     ),
     Mutant(
         "a ledger is left alone that no log goes on in",
-        "recover_command._planned",
+        "recovering._planned",
         Replace(
             "[x.ledger_id for x in unwritten if is_gone_on_with(cluster, x)]",
             "[x.ledger_id for x in unwritten]",
@@ -64,7 +64,7 @@ MUTANTS = (
     ),
     Mutant(
         "an open ledger is recovered at first sight",
-        "recovering.recovery_plan.plan_of",
+        "admin.recovering.plan_of",
         Replace("not is_idle(sighting, now_ms, open_grace)", "False"),
         (LATER, AT_WORK),
     ),
@@ -88,7 +88,7 @@ MUTANTS = (
     ),
     Mutant(
         "a ledger that was named waits for its writer",
-        "recover_command._planned",
+        "recovering._planned",
         Replace(
             "return (plan_of(unclosed, {}, now_ms, wanted.open_grace), '')",
             "seen = OpenLedgers(cluster).look(unclosed, run, now_ms).seen\n"

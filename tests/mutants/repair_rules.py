@@ -27,13 +27,13 @@ MUTANTS = (
     ),
     Mutant(
         "a ledger that is not closed is repaired",
-        "repairing.repair_plan.plan_of",
+        "repairing.repair.plan_of",
         Replace("ledger.state is not LedgerState.CLOSED", "ledger.state is LedgerState.DELETING"),
         (f"{REPAIR}::test_a_ledger_that_is_not_closed_is_left_as_it_is",),
     ),
     Mutant(
         "the order is that of ledgers",
-        "repairing.repair_plan.plan_of",
+        "repairing.repair.plan_of",
         Replace("need.urgency", "need.urgency[1:]"),
         (f"{REPAIR}::test_the_plan_names_the_worst_first_and_changes_nothing",),
     ),

@@ -117,7 +117,7 @@ MUTANTS = (
     ),
     Mutant(
         "a page is set aside though a page above it may not be read",
-        "damaged_pages._found",
+        "damaged_records._found",
         Replace("is_sure and is_below_sure", "is_sure"),
         (f"{ASIDE}::test_a_page_stays_while_it_is_not_known_whether_the_log_names_it",),
     ),
@@ -191,7 +191,7 @@ MUTANTS = (
     ),
     Mutant(
         "a rebalance moves places of ledgers that name an unreadable bookie",
-        "balancing.rebalance_command.plan_of",
+        "admin.balancing.plan_of",
         Replace("not why_left(x, unreadable)", "True"),
         (
             f"{UNREADABLE}"
@@ -200,7 +200,7 @@ MUTANTS = (
     ),
     Mutant(
         "a decommission moves places of ledgers that name an unreadable bookie",
-        "draining.drain_plan.plan_of",
+        "admin.draining.plan_of",
         Replace("left is None and reason", "False"),
         (f"{UNREADABLE}::test_a_decommission_moves_what_does_not_concern_an_unreadable_bookie",),
     ),

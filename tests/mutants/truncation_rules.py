@@ -104,7 +104,7 @@ MUTANTS = (
     ),
     Mutant(
         "limits change before anybody agreed",
-        "retaining.retain",
+        "log_upkeep.retain",
         Replace("consent(plan)", "if wanted.changes_settings:\n    pass"),
         (f"{ASKS}::test_who_says_no_keeps_all[retain]",),
     ),

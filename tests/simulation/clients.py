@@ -9,15 +9,14 @@ from functools import partial
 
 import pyarrow as pa
 
-from bkspark.admin.auditing.audit_command import dropped_ledgers
-from bkspark.admin.collecting.collect_command import collect
-from bkspark.admin.draining.decommission_command import DecommissionRequest as Decommission
-from bkspark.admin.draining.decommission_command import decommission
-from bkspark.admin.repairing.repair import Repair
+from bkspark.admin.auditing.audit import dropped_ledgers
+from bkspark.admin.collecting.collection import collect
+from bkspark.admin.draining import DecommissionRequest as Decommission
+from bkspark.admin.draining import decommission
+from bkspark.admin.repairing.repair import Repair, RepairPlan, RepairStep
 from bkspark.admin.repairing.repair_command import RepairRequest, repair
-from bkspark.admin.repairing.repair_plan import RepairPlan, RepairStep
-from bkspark.admin.scrubbing.scrub_command import scrub
-from bkspark.admin.scrubbing.scrub_plan import ScrubRequest as Scrubbed
+from bkspark.admin.scrubbing.scrub import ScrubRequest as Scrubbed
+from bkspark.admin.scrubbing.scrub import scrub
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password

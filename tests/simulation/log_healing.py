@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from functools import partial
 
-from bkspark.admin.auditing.audit_command import audit
-from bkspark.admin.recovering.recover_command import RecoverRequest as Recover
-from bkspark.admin.recovering.recover_command import recover_many
-from bkspark.admin.recovering.task import Recovered, RecoverLedger
+from bkspark.admin.auditing.audit import audit
+from bkspark.admin.recovering import Recovered, RecoverLedger, recover_many
+from bkspark.admin.recovering import RecoverRequest as Recover
 from bkspark.admin.repairing.repair_command import RepairRequest, repair
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from bkspark.admin.recovering import recover_command as recover_many
+from bkspark.admin import recovering as recover_many
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.environment import now_ms

@@ -3,7 +3,7 @@
 What it takes for gone are the ledgers that are deleted: here nobody removes their files.
 """
 
-from bkspark.admin.collecting.spent_pages import SpentPages
+from bkspark.admin.collecting.garbage import SpentPages
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.gone_ledgers import GoneLedgers
 from bkspark.errors import BookKeeperError

@@ -5,8 +5,8 @@ Each of the two rules alone keeps a page that is needed; so both are broken.
 
 from typing import Any
 
-from bkspark.admin.collecting import spent_pages
-from bkspark.admin.collecting.spent_pages import SpentPages
+from bkspark.admin.collecting import garbage
+from bkspark.admin.collecting.garbage import SpentPages
 from bkspark.errors import CorruptDataError
 
 from .mutants import Change
@@ -44,6 +44,6 @@ PAGE_FREEING_MUTANTS: dict[str, tuple[Change, ...]] = {
     ),
     "pages of ledgers that stay go, whatever names them": (
         (SpentPages, "_spent", all_there),
-        (spent_pages, "_named", named_by_nothing),
+        (garbage, "_named", named_by_nothing),
     ),
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bkspark.admin.draining.decommission_command import decommission
+from bkspark.admin.draining import decommission
 from bkspark.admin.maintenance import Report
 from bkspark.admin.repairing import repair
 from bkspark.admin.repairing.fill import Filled, _FillWork

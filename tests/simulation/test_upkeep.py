@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bkspark.admin.collecting.collect_command import collect
+from bkspark.admin.collecting.collection import collect
 from bkspark.admin.maintenance import Report
 from tests.simulation.many import run_many
 from tests.simulation.schedule import run_schedule

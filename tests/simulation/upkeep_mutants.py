@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from bkspark.admin.collecting import letting_go, unwanted
+from bkspark.admin.collecting import unwanted
 from bkspark.protocol.ledger import deletion
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.upkeep import leaving
@@ -48,19 +48,19 @@ REAL_FOUND, REAL_INIT = unwanted.LeftoverFinder.found, unwanted.LeftoverFinder._
 UNCHECKED: Change = (LedgerMetadata, "_check_fragments", nothing)
 
 UPKEEP_MUTANTS: dict[str, tuple[Change, ...]] = {
-    "copies go before the record says who has left": ((letting_go, "left_by", unchanged),),
+    "copies go before the record says who has left": ((unwanted, "left_by", unchanged),),
     "copies go that a fragment names": (
-        (letting_go, "left_by", unchanged),
-        (letting_go, "leavers", whoever_has_any),
+        (unwanted, "left_by", unchanged),
+        (unwanted, "leavers", whoever_has_any),
         (unwanted, "leavers", whoever_has_any),
     ),
     "copies of ledgers that are not closed go": (
-        (letting_go, "left_by", unchanged),
-        (letting_go, "leavers", of_any_state),
+        (unwanted, "left_by", unchanged),
+        (unwanted, "leavers", of_any_state),
         (unwanted, "leavers", of_any_state),
         (unwanted.LeftoverFinder, "__init__", remembering),
         (unwanted.LeftoverFinder, "found", also_of_open_ones),
     ),
     "who has left is given a place": ((leaving, "barred", nobody), UNCHECKED),
-    "who has left is forgotten": ((letting_go, "left_by", only_these),),
+    "who has left is forgotten": ((unwanted, "left_by", only_these),),
 }

@@ -21,7 +21,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 import bkspark
-from bkspark.admin.auditing.audit_command import gaps_of
+from bkspark.admin.auditing.audit import gaps_of
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password

@@ -34,21 +34,21 @@ FILE_TIMES = {
 }
 COMPARES = {
     "cli/health.py": "whether the last audit is so long ago that it is told",
-    "admin/repairing/away.py": "when a bookie has been silent for as long as an operator said",
-    "admin/recovering/recover_command.py": "how long an open ledger was unchanged: advice only",
-    "admin/collecting/collect_command.py": "how long to keep a ledger that no log names",
+    "admin/absent_bookies.py": "when a bookie has been silent for as long as an operator said",
+    "admin/recovering.py": "how long an open ledger was unchanged: advice only",
+    "admin/collecting/collection.py": "how long to keep a ledger that no log names",
     "log/truncation.py": "retention by age, which says so",
     "log/streams/tail_writer.py": "when a ledger that is gone on with is old enough to be rolled",
 }
 STAMPS = {
     *(
-        "admin/auditing/audit_command.py",
+        "admin/auditing/audit.py",
         "admin/maintenance.py",
-        "admin/compacting/compact_command.py",
+        "admin/log_upkeep.py",
     ),
-    "admin/lost_ends.py",
-    *("admin/repairing/repair_command.py", "admin/scrubbing/scrub_command.py"),
-    *("admin/recovering/recover_command.py", "admin/lease.py", "cli/watching.py"),
+    "admin/restored_records.py",
+    *("admin/repairing/repair_command.py", "admin/scrubbing/scrub.py"),
+    *("admin/recovering.py", "admin/lease.py", "cli/watching.py"),
     *("cluster/admission.py", "cluster/cluster.py", "ledger/creating.py"),
     *("ledger/recovery/recoverer.py", "log/creating.py", "admin/bookies/reinitialising.py"),
     *("log/cursors.py", "log/log_handle.py", "log/compaction.py"),

@@ -7,7 +7,7 @@ import pytest
 
 import bkspark
 from bkspark import verbs
-from bkspark.admin.scrubbing.scrub_plan import ScrubRequest
+from bkspark.admin.scrubbing.scrub import ScrubRequest
 from bkspark.cluster.cluster import init_cluster
 from bkspark.errors import InvalidRequestError
 from bkspark.verbs.declaring import VERBS

@@ -1,37 +1,218 @@
-"""The audit: each step reads records, asks all bookies at once, and compares the answers.
+"""The audit: compare what records require with what bookies hold, and report the difference.
 
-Rule 1. Metadata is read first, bookies afterwards. A finding counts only if the ledger's record is
-unchanged after the answers. Other ledgers are examined again.
-
-Rule 2. Only findings are kept from step to step, so the driver's memory does not grow with the
-data.
-
-An audit decides nothing: a repair examines the bookies again.
+Each step reads records, asks all bookies at once, and compares the answers.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from bkspark.admin.auditing.audit_plan import AuditPlan, AuditStep
-from bkspark.admin.auditing.copies import Absent, Answer, Gap, gaps, with_files
-from bkspark.admin.auditing.files import LookForFiles, NameFiles
-from bkspark.admin.auditing.findings import AuditFindings, OrphanKind, Short, WaitingLedger
-from bkspark.admin.auditing.holding import Holding, known_fragments
-from bkspark.admin.auditing.look import BookieAnswers, Look, slim
-from bkspark.admin.auditing.open_end import OpenEnds, ends_of, lacking_at_ends
-from bkspark.admin.auditing.placing import misplaced
-from bkspark.admin.maintenance import Progress
+from bkspark import environment
+from bkspark.admin.auditing.copies import (
+    Absent,
+    Answer,
+    Gap,
+    Holding,
+    classify,
+    gaps,
+    known_fragments,
+    own_part,
+    with_files,
+)
+from bkspark.admin.auditing.findings import (
+    VERB,
+    AuditFindings,
+    AuditPlan,
+    AuditStep,
+    OrphanKind,
+    Short,
+    WaitingLedger,
+    in_words,
+    plan_of_all,
+    plan_of_some,
+)
+from bkspark.admin.auditing.look import BookieAnswers, Look, LookForFiles, NameFiles, slim
+from bkspark.admin.maintenance import Progress, Report, Tell, noted, planned, telling
 from bkspark.admin.noted_damage import NotedDamage, marks_of
-from bkspark.admin.stuck_recoveries import unfinished_recoveries
-from bkspark.bookie.contract import BookieAddress
+from bkspark.admin.survey import Survey, gone_from_lists, unfinished_recoveries
+from bkspark.bookie.contract import BookieAddress, BookieRoot
+from bkspark.bookie.uri import open_bookie
+from bkspark.cluster.bookie_client import STORE_SECONDS
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
+from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import layout
-from bkspark.ledger.recovery.running import Runner
+from bkspark.format.digest import for_showing
+from bkspark.ledger.journals.journal_end import JournalEnds, JournalName
+from bkspark.ledger.recovery.running import Runner, in_threads
 from bkspark.log.reading.ledger_files import PlacedLog
 from bkspark.protocol.ledger import sizes
-from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState, Member
+
+# --- placing -------------------------------------------------------------------------------------
+# Check the spread of ensembles over failure domains.
+
+
+def misplaced(ledger: LedgerMetadata, domains: Mapping[Member, str]) -> str:
+    """Return how ``ledger`` violates placement, in one line; empty if placed well.
+
+    A domain gets a second member only after each domain has its first (placement, rule 1).
+    Ensembles including members of unknown domain are not judged.
+
+    Args:
+        domains: failure domains of the registered bookies.
+    """
+    available = len(set(domains.values()))
+    for fragment in ledger.fragments:
+        if all(member in domains for member in fragment.ensemble):
+            used = len({domains[member] for member in fragment.ensemble})
+            possible = min(len(fragment.ensemble), available)
+            if used < possible:
+                return (
+                    f"fragment {fragment.first_entry_id} lies on {used} failure domains, and "
+                    f"{possible} are possible"
+                )
+    return ""
+
+
+# --- open end ------------------------------------------------------------------------------------
+# Find acknowledged entries missing on members of an open ledger's last fragment.
+#
+# Such a ledger has no end yet, and its members receive entries at different times. So a member
+# counts as lacking entries only under two conditions: its journal does not grow for
+# ``STAYS_SECONDS``, and other members had shown before that later entries are acknowledged. A slow
+# bookie stores a record within that time, or its writer replaces the bookie.
+
+
+STAYS_SECONDS = STORE_SECONDS + 5.0
+"""Longer than a writer waits for a bookie without progress."""
+
+PAUSE_SECONDS = 1.0
+
+REASON = (
+    f"the bookie did not store these entries within {STAYS_SECONDS:g} s: it was away while "
+    "they were written, or it hangs; the log's writer begins another ledger once enough "
+    "bookies can be used, and `bkspark repair` makes the copies once this ledger is closed"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenEnd:
+    """The end of the writer's journal on one member.
+
+    Attributes:
+        last: the last entry committed or confirmed by the journal.
+        confirmed: the last entry the journal shows as acknowledged.
+    """
+
+    last: int = INVALID_ENTRY_ID
+    confirmed: int = INVALID_ENTRY_ID
+
+
+OpenEnds = Mapping[tuple[Member, int], OpenEnd]
+"""By member and ledger id, without members lacking a definite answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtEnds:
+    """Read the ends of some open ledgers' journals on one bookie; picklable."""
+
+    address: BookieAddress
+    ledgers: tuple[LedgerMetadata, ...]
+
+    def run(self, beat: Heartbeat = no_heartbeat) -> dict[int, OpenEnd]:
+        """Return the ends by ledger id."""
+        found: dict[int, OpenEnd] = {}
+        try:
+            with open_bookie(self.address).open_root() as root:
+                for ledger in self.ledgers:
+                    end = end_of(root, self.address.member, ledger)
+                    if end is not None:
+                        found[ledger.ledger_id] = end
+                    beat()
+        except BookieUnavailableError:
+            return found
+        return found
+
+
+def end_of(root: BookieRoot, member: Member, ledger: LedgerMetadata) -> OpenEnd | None:
+    """Return the journal's end; None without a journal, a loss the audit reports separately."""
+    digester = for_showing(ledger.settings.digest)
+    name = layout.journal(ledger.ledger_id, ledger.term, ledger.token)
+    source = JournalName(ledger.ledger_id, member, name, digester)
+    try:
+        record = JournalEnds().look(root, source).record
+    except CorruptDataError:
+        return None
+    if record is None or record.is_header:
+        return OpenEnd()
+    return OpenEnd(record.last_entry_id, record.last_add_confirmed)
+
+
+def ends_of(
+    ledgers: Iterable[LedgerMetadata], addresses: Mapping[Member, BookieAddress], run: Runner
+) -> OpenEnds:
+    """Return the current ends on members of the last fragments."""
+    of_member: dict[Member, list[LedgerMetadata]] = {}
+    for ledger in ledgers:
+        for member in ledger.last_fragment.ensemble:
+            if member in addresses:
+                of_member.setdefault(member, []).append(ledger)
+    looks = [LookAtEnds(addresses[member], tuple(theirs)) for member, theirs in of_member.items()]
+    return {
+        (look.address.member, ledger_id): end
+        for look, answer in zip(looks, run(looks), strict=True)
+        for ledger_id, end in (answer.items() if isinstance(answer, dict) else ())
+    }
+
+
+def lacking_at_ends(
+    ledgers: Iterable[LedgerMetadata], look: Callable[[Iterable[LedgerMetadata]], OpenEnds]
+) -> dict[int, list[Gap]]:
+    """Return the entries surely missing on members of open last fragments, by ledger id."""
+    open_ = [one for one in ledgers if one.state is LedgerState.OPEN]
+    before = look(open_) if open_ else {}
+    doubtful = [one for one in open_ if any(_lacking(one, before, before))]
+    after, until = before, environment.monotonic() + STAYS_SECONDS
+    while doubtful and environment.monotonic() < until:
+        environment.sleep(PAUSE_SECONDS)
+        after = look(doubtful)
+        doubtful = [one for one in doubtful if any(_lacking(one, before, after))]
+    return {one.ledger_id: list(_lacking(one, before, after)) for one in doubtful}
+
+
+def _lacking(ledger: LedgerMetadata, before: OpenEnds, after: OpenEnds) -> Iterator[Gap]:
+    fragment, number = ledger.last_fragment, ledger.ledger_id
+    ends = {m: before[m, number] for m in fragment.ensemble if (m, number) in before}
+    confirmed = max((end.confirmed for end in ends.values()), default=INVALID_ENTRY_ID)
+    lacks = {}
+    for index, member in enumerate(fragment.ensemble):
+        end = ends.get(member)
+        if end is None or after.get((member, number)) != end:
+            continue
+        first = max(end.last + 1, fragment.first_entry_id)
+        part = own_part((first, confirmed), index, ledger.quorum)
+        if part is not None:
+            lacks[member] = part
+    copies = classify(ledger.quorum, held=ledger.quorum.write_quorum_size - len(lacks), unknown=0)
+    folder = layout.journal_folder(number)
+    for member, entries in lacks.items():
+        yield Gap(number, fragment.first_entry_id, entries, member, folder, copies, False, REASON)
+
+
+# --- audit ---------------------------------------------------------------------------------------
+# The audit: each step reads records, asks all bookies at once, and compares the answers.
+#
+# Rule 1. Metadata is read first, bookies afterwards. A finding counts only if the ledger's record
+# is unchanged after the answers. Other ledgers are examined again.
+#
+# Rule 2. Only findings are kept from step to step, so the driver's memory does not grow with the
+# data.
+#
+# An audit decides nothing: a repair examines the bookies again.
+
 
 LOOKS_MAX = 3
 """Attempts to examine a ledger whose record keeps changing."""
@@ -349,3 +530,87 @@ def _whole_members(seen: _Seen, ledger_id: int) -> list[Member]:
             if member in seen.looked and shows:
                 chosen.setdefault(fragment.first_entry_id, member)
     return list(dict.fromkeys(chosen.values()))
+
+
+# --- audit command -------------------------------------------------------------------------------
+# ``audit``: plan, carry out, report; after an audit of the whole cluster, note the time.
+
+
+logger = logging.getLogger(__name__)
+
+SHOWN_TELL_SECONDS = 1.0
+"""Reporting interval of views: they wait at most 12 intervals, not a minute, for a silent
+bookie.
+"""
+
+
+def audit(
+    cluster: Survey,
+    *,
+    logs: Collection[str] = (),
+    ledgers: Collection[int] = (),
+    dry_run: bool = False,
+    run: Runner | None = None,
+    tell: Tell | None = None,
+    progress: Progress = lambda _done, _total: None,
+) -> Report:
+    """Find missing copies, and ledgers waiting for recovery with the reasons.
+
+    Args:
+        logs, ledgers: names and ids to examine; if both are empty, all ledgers and surplus files on
+            bookies.
+        dry_run: plan only.
+        run: runner of the instructions; None for threads of this process.
+
+    Raises:
+        NoSuchLedgerError: no such log or ledger.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
+    """
+    began_ms = environment.now_ms()
+    plan = plan_audit(cluster, logs, ledgers)
+    if dry_run:
+        return planned(VERB, plan)
+    work = Audit(cluster, plan, telling(run, tell), dropped_ledgers(cluster))
+    work.carry_out(progress)
+    names = cluster.log_names() if plan.is_of_all else logs
+    work.findings.recordless = list(gone_from_lists(cluster, names, work.seen))
+    work.findings.unreadable = dict(cluster.unreadable)
+    found = work.findings.report(plan, work.lost_bookies)
+    report = replace(found, summary=in_words(found.counters))
+    for left in report.left:
+        logger.info("audit: %s: %s", left.subject, left.reason)
+    if report.left:
+        logger.warning("audit: %s findings; the report names them", len(report.left))
+    if plan.is_of_all:
+        report = noted(cluster, report, began_ms)
+    return report
+
+
+def plan_audit(
+    cluster: Cluster, logs: Collection[str] = (), ledgers: Collection[int] = ()
+) -> AuditPlan:
+    """Plan an audit of some or all ledgers; raise the errors of ``audit``."""
+    bookie_ids = sorted(cluster.bookies())
+    if not logs and not ledgers:
+        return plan_of_all(cluster.ledger_ids(), bookie_ids)
+    wanted = {cluster.ledger(ledger_id).value.ledger_id for ledger_id in ledgers}
+    for name in logs:
+        wanted |= set(cluster.log(name).value.listed_ids)
+    return plan_of_some(sorted(wanted), bookie_ids)
+
+
+def gaps_of(cluster: Cluster, ledger_ids: Sequence[int]) -> list[Gap]:
+    """Return the missing copies of some ledgers, for views."""
+    plan = plan_of_some(ledger_ids, sorted(cluster.bookies()))
+    run = partial(in_threads, tell_seconds=SHOWN_TELL_SECONDS)
+    work = Audit(cluster, plan, run, dropped_ledgers(cluster))
+    work.carry_out(lambda _done, _total: None)
+    return work.findings.gaps
+
+
+def dropped_ledgers(cluster: Cluster) -> set[int]:
+    """Return the ids of all ledgers dropped by logs: no copy of them is required."""
+    seen = (cluster.logs.get(name) for name in cluster.log_names())
+    return {
+        ledger_id for log in seen if log is not None for ledger_id in log.value.every_dropped_id()
+    }

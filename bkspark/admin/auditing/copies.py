@@ -1,25 +1,173 @@
-"""Count good copies per fragment, entry range and bookie.
+"""Which entries each bookie holds of a ledger, and how many good copies each entry has."""
 
-Rule 1. A bookie's content is known only if the bookie answers. Content of a silent bookie is
-*unknown*, and unknown copies never count as missing: a range whose silent members could complete it
-is ``UNKNOWN`` and no worse.
-
-Rule 2. A bookie surely has no copies if it was initialised anew, is no longer registered, or is
-silent and was declared lost.
-
-Rule 3. Every member whose write set has rows of a record needs the record. All members need a
-record naming entry logs: its rows may lie on any window.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from bkspark.admin.auditing.holding import Holding, MissingFile, known_fragments
-from bkspark.admin.auditing.ranges import Range, cut, has_entry_of, is_within
 from bkspark.format import layout
-from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, Member
+from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
+
+# --- ranges --------------------------------------------------------------------------------------
+# Sets of entries as ranges: required entries, present entries, and the difference.
+#
+# A range is (first, last), both inclusive. If the write set is smaller than the ensemble, a member
+# holds only some entries of a range; the range then means the member's own entries.
+
+
+Range = tuple[int, int]
+
+
+def difference(wanted: Range, held: Iterable[Range]) -> list[Range]:
+    """Return the parts of ``wanted`` in none of ``held``, ascending."""
+    missing: list[Range] = []
+    first, last = wanted
+    for begin, end in sorted(held):
+        if begin > last:
+            break
+        if begin > first:
+            missing.append((first, begin - 1))
+        first = max(first, end + 1)
+    if first <= last:
+        missing.append((first, last))
+    return missing
+
+
+def own_part(entries: Range, index: int, quorum: Quorum) -> Range | None:
+    """Return ``entries`` cut to the first and last entry of ensemble index ``index``, if any."""
+    first, last = entries
+    size = quorum.ensemble_size
+    front = next(
+        (e for e in range(first, min(last, first + size) + 1) if _is_on(e, index, quorum)), None
+    )
+    if front is None:
+        return None
+    back = next(e for e in range(last, front - 1, -1) if _is_on(e, index, quorum))
+    return front, back
+
+
+def has_entry_of(entries: Range, stripe: int, quorum: Quorum) -> bool:
+    """Return whether any of ``entries`` belongs to the stripe."""
+    first, last = entries
+    return (stripe - first) % quorum.stripe_count <= last - first
+
+
+def cut(ranges: Iterable[Range]) -> Iterator[Range]:
+    """Yield the ranges cut at every begin and end, each piece once, ascending."""
+    known = set(ranges)
+    begins = sorted({b for begin, end in known for b in (begin, end + 1)})
+    for begin, following in zip(begins, begins[1:]):
+        if any(first <= begin <= last for first, last in known):
+            yield begin, following - 1
+
+
+def is_within(piece: Range, ranges: Iterable[Range]) -> bool:
+    """Return whether a single range of ``ranges`` holds all of ``piece``."""
+    return any(first <= piece[0] and piece[1] <= last for first, last in ranges)
+
+
+def _is_on(entry_id: int, index: int, quorum: Quorum) -> bool:
+    return (index - entry_id) % quorum.ensemble_size < quorum.write_quorum_size
+
+
+# --- holding -------------------------------------------------------------------------------------
+# One bookie's content of one ledger, in a compact form: only faults are sent across processes.
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A member's place in a fragment with known entries.
+
+    Attributes:
+        index: the member's position in the ensemble.
+        entries: all entries of the fragment.
+    """
+
+    fragment: Fragment
+    index: int
+    entries: Range
+
+
+@dataclass(frozen=True, slots=True)
+class MissingFile:
+    """An entry log a member should hold but does not show intact.
+
+    Attributes:
+        entries: from its first to its last row; rows of other stripes lie between.
+    """
+
+    name: str
+    stripe: int
+    fragment_first_entry_id: int
+    entries: Range
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A member's missing content of a ledger.
+
+    Attributes:
+        is_inline: whether the shown records hold their rows; None without records.
+        lacks: entries without shown records, by the fragment's first entry id.
+        files: missing entry logs, named by shown records.
+        strays: number of entry logs no shown record names.
+        problem: why the member may hold more than shown; missing content is damaged then.
+        unknown: why the member gave no definite answer about the ledger; all else is empty then.
+        is_unmarked: whether the member lacks the marker or journal it took from the ledger's
+            writer.
+    """
+
+    ledger_id: int
+    is_inline: bool | None = None
+    lacks: tuple[tuple[int, Range], ...] = ()
+    files: tuple[MissingFile, ...] = ()
+    strays: int = 0
+    problem: str = ""
+    unknown: str = ""
+    is_unmarked: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no fault was found."""
+        told = self.lacks or self.files or self.strays or self.problem or self.unknown
+        return not (told or self.is_unmarked)
+
+    def lacking_in(self, fragment: Fragment) -> list[Range]:
+        """Return entries of ``fragment`` without shown records."""
+        return [entries for first, entries in self.lacks if first == fragment.first_entry_id]
+
+
+def roles_of(ledger: LedgerMetadata, member: Member) -> Iterator[Role]:
+    """Yield the places of ``member`` with known entries; an open last fragment is left out."""
+    for fragment, entries in known_fragments(ledger):
+        if member in fragment.ensemble:
+            yield Role(fragment, fragment.ensemble.index(member), entries)
+
+
+def known_fragments(ledger: LedgerMetadata) -> Iterator[tuple[Fragment, Range]]:
+    """Yield fragments and their entries, except empty fragments and fragments with unknown ends."""
+    is_closed = ledger.state is LedgerState.CLOSED
+    ends = [f.first_entry_id for f in ledger.fragments[1:]]
+    ends += [(ledger.last_entry_id or 0) + 1] if is_closed and ledger.last_entry_id != -1 else []
+    for fragment, end in zip(ledger.fragments, ends):
+        if end > fragment.first_entry_id:
+            yield fragment, (fragment.first_entry_id, end - 1)
+
+
+# --- copies --------------------------------------------------------------------------------------
+# Count good copies per fragment, entry range and bookie.
+#
+# Rule 1. A bookie's content is known only if the bookie answers. Content of a silent bookie is
+# *unknown*, and unknown copies never count as missing: a range whose silent members could complete
+# it is ``UNKNOWN`` and no worse.
+#
+# Rule 2. A bookie surely has no copies if it was initialised anew, is no longer registered, or is
+# silent and was declared lost.
+#
+# Rule 3. Every member whose write set has rows of a record needs the record. All members need a
+# record naming entry logs: its rows may lie on any window.
+
 
 EVERYTHING = "everything"
 """Stands for all content of a fragment, if a bookie has, or may have, no part of the fragment."""

@@ -1,16 +1,90 @@
-"""The findings of an audit, and the report about them."""
+"""The plan of an audit, its findings, and the report about them."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bkspark.admin.auditing.audit_plan import AuditPlan
 from bkspark.admin.auditing.copies import Copies, Gap, worst
-from bkspark.admin.listed_ledgers import Gone
 from bkspark.admin.maintenance import Facts, Left, Report
+from bkspark.admin.survey import Gone
 from bkspark.bookie.messages import on_bookie
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+
+# --- audit plan ----------------------------------------------------------------------------------
+# The plan of an audit.
+
+
+SHARDS = 256
+LEDGERS_AT_ONCE = 2000
+"""Maximum number of ledgers whose answers are in memory together."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditStep:
+    """Ledgers examined together, on all bookies in parallel.
+
+    Attributes:
+        shards: shards to list for files no ledger accounts for.
+    """
+
+    ledger_ids: tuple[int, ...]
+    shards: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPlan:
+    """The steps of an audit.
+
+    Attributes:
+        is_of_all: whether the audit covers all ledgers and surplus files on bookies.
+    """
+
+    bookie_ids: tuple[str, ...]
+    steps: tuple[AuditStep, ...]
+    is_of_all: bool
+
+    @property
+    def ledger_count(self) -> int:
+        return sum(len(step.ledger_ids) for step in self.steps)
+
+    @property
+    def facts(self) -> Facts:
+        return {
+            "ledgers": self.ledger_count,
+            "bookies": list(self.bookie_ids),
+            "steps": len(self.steps),
+            "is_of_all": self.is_of_all,
+        }
+
+
+def plan_of_all(ledger_ids: Sequence[int], bookie_ids: Sequence[str]) -> AuditPlan:
+    """Plan whole shards per step, so each folder of a bookie is listed once."""
+    shards: list[list[int]] = [[] for _ in range(SHARDS)]
+    for ledger_id in ledger_ids:
+        shards[ledger_id % SHARDS].append(ledger_id)
+    steps: list[AuditStep] = []
+    ids: list[int] = []
+    begin = 0
+    for shard in range(SHARDS):
+        if ids and len(ids) + len(shards[shard]) > LEDGERS_AT_ONCE:
+            steps.append(AuditStep(tuple(ids), tuple(range(begin, shard))))
+            ids, begin = [], shard
+        ids += shards[shard]
+    steps.append(AuditStep(tuple(ids), tuple(range(begin, SHARDS))))
+    return AuditPlan(tuple(bookie_ids), tuple(steps), is_of_all=True)
+
+
+def plan_of_some(ledger_ids: Sequence[int], bookie_ids: Sequence[str]) -> AuditPlan:
+    """Plan the given ledgers only."""
+    begins = range(0, len(ledger_ids), LEDGERS_AT_ONCE)
+    steps = tuple(AuditStep(tuple(ledger_ids[b : b + LEDGERS_AT_ONCE])) for b in begins)
+    return AuditPlan(tuple(bookie_ids), steps, is_of_all=False)
+
+
+# --- findings ------------------------------------------------------------------------------------
+# The findings of an audit, and the report about them.
+
 
 SAMPLES_MAX = 100
 """Ids kept of findings that are only counted."""
@@ -253,3 +327,38 @@ def _waiting_row(waiting: WaitingLedger) -> Facts:
         "waiting_for": list(waiting.waiting_for),
         "hint": waiting.hint,
     }
+
+
+# --- words ---------------------------------------------------------------------------------------
+# An audit's counts in words for people; the names of counters are for machines.
+
+
+_WORDS = {
+    COUNTERS[Copies.NONE]: "ledger(s) with entries of which no copy is left",
+    COUNTERS[Copies.BELOW_ACK_QUORUM]: "ledger(s) with fewer copies than the ack quorum",
+    COUNTERS[Copies.BELOW_WRITE_QUORUM]: "ledger(s) with fewer copies than the write quorum",
+    COUNTERS[Copies.UNKNOWN]: "ledger(s) not known to have all copies",
+    SHORT: "ledger(s) on fewer bookies than wanted",
+    WAITING: "ledger(s) waiting for recovery",
+    RECORDLESS: "listed ledger(s) without a metadata record",
+    UNREADABLE: "metadata record(s) that cannot be read",
+    SILENT: "bookie(s) that did not answer",
+    UNSOUND: "folder(s) of journals with damage or strange files",
+    CHANGING: "ledger(s) that changed each time the audit looked",
+    NOT_ADHERING: "ledger(s) on fewer failure domains than possible",
+    ORPHANED: "folder(s) of ledgers that do not name the bookie",
+    STRAYS: "entry log(s) that no record names",
+}
+"""Worst first."""
+
+LOSSES = (UNDER_REPLICATED, RECORDLESS, UNREADABLE)
+"""Counters of content surely missing."""
+
+
+def in_words(counters: Mapping[str, int]) -> str:
+    """Return all findings in one line; empty if all is well."""
+    return ", ".join(
+        f"{counters[name]:,} {words.replace('(s)', '' if counters[name] == 1 else 's')}"
+        for name, words in _WORDS.items()
+        if counters.get(name)
+    )

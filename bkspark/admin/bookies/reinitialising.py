@@ -17,7 +17,7 @@ from bkspark import environment
 from bkspark.admin.bookies import places
 from bkspark.admin.bookies.report import report_of
 from bkspark.admin.maintenance import Report
-from bkspark.admin.views.sharing import all_ledgers
+from bkspark.admin.views import all_ledgers
 from bkspark.bookie.posix_place import path_of
 from bkspark.bookie.posix_storage import domain_of
 from bkspark.bookie.uri import storage

@@ -28,11 +28,11 @@ also stops if another client changes the bookie's record between the first and l
 
 from dataclasses import replace
 
+from bkspark.admin.absent_bookies import note_lost
 from bkspark.admin.bookies.reinitialising import naming
 from bkspark.admin.bookies.report import report_of
-from bkspark.admin.lost_bookies import note_lost
 from bkspark.admin.maintenance import Left, Report
-from bkspark.admin.views.sharing import all_ledgers
+from bkspark.admin.views import all_ledgers
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.records import Versioned
 from bkspark.cluster.stepping_over import leave_out

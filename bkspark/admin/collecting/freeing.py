@@ -1,9 +1,11 @@
-"""The instructions of a collection for one bookie: list, weigh and free files."""
+"""The plan of a collection, and its instructions for one bookie: list, weigh and free files."""
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 
-from bkspark.admin.collecting.collection_plan import Unwanted
+from bkspark.admin.maintenance import Facts
 from bkspark.bookie.contract import BookieAddress, BookieRoot, Usage
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
@@ -11,8 +13,208 @@ from bkspark.errors import BookieUnavailableError
 from bkspark.format import layout
 from bkspark.ledger.recovery.writer import LastWriter
 from bkspark.protocol.ledger.deletion import needs_fence
-from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.recovery.steps import Silence
+
+# --- collection plan -----------------------------------------------------------------------------
+# The plan of a collection: ledgers, files and pages to free.
+
+
+class GarbageKind(Enum):
+    """Why a ledger is garbage."""
+
+    DELETED = "deleted"
+    DROPPED = "dropped"
+    UNNAMED = "unnamed"
+    GONE = "late"
+
+
+REASONS = {
+    GarbageKind.DELETED: "its record says that it is deleted",
+    GarbageKind.DROPPED: "its log has dropped it for ever",
+    GarbageKind.UNNAMED: "it was created for its log long ago, and never joined the log",
+    GarbageKind.GONE: "it was collected, and files were written since",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Garbage:
+    """A ledger to free.
+
+    Attributes:
+        log: name of the log the ledger was made for; empty without a log.
+        usage: files on all answering bookies together.
+    """
+
+    ledger_id: int
+    kind: GarbageKind
+    log: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def row(self) -> Facts:
+        return {
+            "ledger_id": self.ledger_id,
+            "log": self.log,
+            "files": self.usage.files,
+            "bytes": self.usage.bytes,
+            "bookie_id": "",
+            "reason": REASONS[self.kind],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Unwanted:
+    """Unneeded files of a remaining ledger on one bookie.
+
+    Attributes:
+        names: unnamed entry logs, or journals; empty if the member is in no fragment and all its
+            files of the ledger are unneeded.
+        is_unfinished: whether the files were begun but never finished and have no names yet.
+        is_journals: whether the files are journals of terms without entries.
+    """
+
+    ledger_id: int
+    member: Member
+    usage: Usage
+    names: tuple[str, ...] = ()
+    is_unfinished: bool = False
+    is_journals: bool = False
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether all the bookie's files of the ledger are unneeded."""
+        return not (self.names or self.is_unfinished)
+
+    @property
+    def row(self) -> Facts:
+        reason = (
+            "no record names these entry logs"
+            if self.names
+            else "the bookie has no place in the ledger"
+        )
+        reason = "these files were begun and never finished" if self.is_unfinished else reason
+        reason = "no entry of these journals counts any more" if self.is_journals else reason
+        return {
+            "ledger_id": self.ledger_id,
+            "log": "",
+            "files": self.usage.files,
+            "bytes": self.usage.bytes,
+            "bookie_id": self.member.bookie_id,
+            "reason": reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CollectPlan:
+    """Ledgers, files and pages to free, and their places.
+
+    Attributes:
+        garbage: in the order of ledger ids.
+        found: ids of the garbage ledgers with files on a bookie, by bookie id.
+        silent: reasons of bookies not answering now.
+        doubts: reasons for keeping possible garbage, by subject.
+        made_before_ms: ledgers unnamed by logs are garbage if created before.
+        unwanted: unneeded files of remaining ledgers, in the order of ledger ids.
+        pages: names of unneeded log pages, by log.
+        later: files of recently compacted ledgers, kept for possible readers.
+    """
+
+    garbage: tuple[Garbage, ...]
+    found: Mapping[str, frozenset[int]]
+    silent: Mapping[str, str] = field(default_factory=dict)
+    doubts: Mapping[str, str] = field(default_factory=dict)
+    made_before_ms: int = 0
+    unwanted: tuple[Unwanted, ...] = ()
+    pages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    later: Usage = field(default_factory=Usage)
+
+    @property
+    def usage(self) -> Usage:
+        ledgers = sum((one.usage for one in self.garbage), Usage())
+        return sum((one.usage for one in self.unwanted), ledgers)
+
+    @property
+    def facts(self) -> Facts:
+        kinds = Counter(one.kind for one in self.garbage)
+        return {
+            "ledgers": len(self.garbage),
+            "files": self.usage.files,
+            "bytes": self.usage.bytes,
+            "bytes_later": self.later.bytes,
+            **{kind.value: kinds[kind] for kind in GarbageKind},
+            "copies": sum(one.is_copy for one in self.unwanted),
+            "strays": sum(len(one.names) for one in self.unwanted if not one.is_journals),
+            "journals": sum(len(one.names) for one in self.unwanted if one.is_journals),
+            "unfinished": sum(one.usage.files for one in self.unwanted if one.is_unfinished),
+            "pages": sum(map(len, self.pages.values())),
+            "bookies": sorted(self.found),
+            "silent": sorted(self.silent),
+        }
+
+
+# --- unfinished ----------------------------------------------------------------------------------
+# Find and remove unfinished entry logs, left by tasks and repairs killed while writing.
+#
+# Only members of closed ledgers are searched; a non-member's files are removed as a whole
+# elsewhere. No client looks up unfinished files, so they may be removed at any time ("leftovers").
+# But a repair writing the file would have to begin again. So a file changed since the plan is left
+# for the next run, only to avoid duplicate work.
+
+
+@dataclass(frozen=True, slots=True)
+class FindUnfinished:
+    """Measure the unfinished files of some ledgers on one bookie; picklable."""
+
+    address: BookieAddress
+    ledger_ids: tuple[int, ...]
+
+    def run(self, beat: Heartbeat = no_heartbeat) -> Mapping[int, Usage] | Silence:
+        """Return usage by ledger id, for ledgers with unfinished files.
+
+        Runs on: driver thread | executor.
+        """
+        found: dict[int, Usage] = {}
+        try:
+            with open_bookie(self.address).open_root() as root:
+                for ledger_id in self.ledger_ids:
+                    usage = root.unfinished(layout.entries_folder(ledger_id))
+                    if usage.files:
+                        found[ledger_id] = usage
+                    beat()
+        except BookieUnavailableError as error:
+            return Silence(str(error))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class FreeUnfinished:
+    """Remove unfinished files unchanged since the plan; picklable."""
+
+    address: BookieAddress
+    unwanted: tuple[Unwanted, ...]
+
+    def run(self, beat: Heartbeat = no_heartbeat) -> Mapping[int, Usage | str]:
+        """Return the removed files, or why files may remain, by ledger id.
+
+        Runs on: driver thread | executor.
+        """
+        done: dict[int, Usage | str] = {}
+        for one in self.unwanted:
+            folder = layout.entries_folder(one.ledger_id)
+            try:
+                with open_bookie(self.address).open_root() as root:
+                    is_same = root.unfinished(folder) == one.usage
+                    if is_same and root.sweep(folder) == one.usage.files:
+                        done[one.ledger_id] = one.usage
+            except BookieUnavailableError as error:
+                done[one.ledger_id] = str(error)
+            beat()
+        return done
+
+
+# --- freeing -------------------------------------------------------------------------------------
+# The instructions of a collection for one bookie: list, weigh and free files.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,50 +1,167 @@
-"""Copy to one bookie the missing entries of one place: the instruction of a repair.
+"""Copy to one bookie the missing entries of one place: the instruction of a repair."""
 
-Rule 1. Sync existing files before counting their records: the writer may have died before its sync
-(H23). Copy the rest from any members with good copies, byte for byte as the record's frame
-prescribes for the place, into a journal of this attempt's own (R3).
-
-Rule 2. Copy entry logs before the records naming them.
-
-Rule 3. After copying, examine the bookie anew, as an audit does. Only entries shown then count.
-
-Rule 4. When a place moves, read from its current member first: the member holds the copies, and
-other bookies are spared. A member known to lack copies is read last.
-
-Rule 5. Do not begin a file longer than the free space of the disk: the copy would only take room
-from writers.
-
-A repair never overwrites and never removes a file. If a wrong file exists, the place needs another
-bookie.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bkspark import environment
-from bkspark.admin.auditing import journals_shown
-from bkspark.admin.auditing.files import missing_file, named_logs
-from bkspark.admin.auditing.holding import Holding, Role, roles_of
-from bkspark.admin.auditing.look import holding_of, lacking
-from bkspark.admin.auditing.ranges import Range, difference, own_part
-from bkspark.admin.pace import Pace
-from bkspark.admin.repairing.copied_journal import CopiedJournal
+from bkspark.admin.auditing import look
+from bkspark.admin.auditing.copies import Holding, Range, Role, difference, own_part, roles_of
+from bkspark.admin.auditing.look import (
+    BookieAnswers,
+    Look,
+    holding_of,
+    lacking,
+    missing_file,
+    named_logs,
+)
+from bkspark.admin.maintenance import Pace
 from bkspark.bookie.contract import BookieAddress, BookieRoot, Journal
+from bkspark.bookie.messages import told_of
 from bkspark.bookie.uri import open_bookie
+from bkspark.cluster.bookie_client import BookieClient, seconds_to_store
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import StepOver
-from bkspark.errors import BookKeeperError
+from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.format import journal, layout
 from bkspark.format.damage_record import Mark
-from bkspark.format.digest import Digester
+from bkspark.format.digest import Buffer, Digester
+from bkspark.format.journal import EncodedRecord
 from bkspark.ledger.copying import DamagedInPlaceError, have_entry_log, new_journal
 from bkspark.ledger.entry_log_reader import NoGoodSourceError
 from bkspark.ledger.handles.entry_reader import EntryReader, RecordReplies
 from bkspark.ledger.journals.journal_folder import find_journals, journals_of
+from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.record import AddRecord, EntryLog
 from bkspark.protocol.upkeep.repairing import Place
+
+# --- copied journal ------------------------------------------------------------------------------
+# The journal of a place's copies, written while the next records are read and checked.
+#
+# Rule 1. At most one append is under way, and at most one further append is collected meanwhile. So
+# the memory used does not grow with the data, however slow the bookie.
+#
+# Rule 2. The wait for the bookie is limited by the time to store the bytes (``BookieClient``). The
+# outcome of an append is known before the next append begins, and nothing is appended after a
+# failed append (H24).
+
+
+FLUSH_BYTES = 4 * 2**20
+"""Bytes of records made durable by one append."""
+
+BESIDE_BYTES_MAX = 16 * 2**20
+"""While a larger append is under way, nothing is read: the next record may be as long."""
+
+
+class CopiedJournal:
+    """A journal of records for one place on the bookie at ``target``.
+
+    Args:
+        open_new: creates this attempt's own journal when the first record comes.
+        index: position of the place in the ensemble.
+        pace: counts the written bytes and delays the copying to keep the rate limit.
+    """
+
+    def __init__(
+        self,
+        target: BookieAddress,
+        open_new: Callable[[BookieRoot], Journal],
+        index: int,
+        pace: Pace,
+    ) -> None:
+        self._client = BookieClient(target, is_patient=True)
+        self._open_new = open_new
+        self._index = index
+        self._pace = pace
+        self._file: Journal | None = None
+        self._end = 0
+        self._pieces: list[Buffer] = []
+        self._collected = 0
+        self._under_way = 0
+
+    def add(self, record: EncodedRecord) -> None:
+        """Append ``record``; the record is durable once ``finish`` has returned.
+
+        Raises:
+            BookieUnavailableError: the bookie has not taken an earlier record.
+        """
+        frame = record.frame(self._index, self._end + self._collected)
+        self._pieces += frame
+        self._collected += sum(memoryview(piece).nbytes for piece in frame)
+        if self._collected >= FLUSH_BYTES:
+            self._flush()
+
+    def finish(self) -> None:
+        """Make all records durable, and check the bookie shows the journal.
+
+        Raises:
+            BookieUnavailableError: an append failed, or the bookie does not show the journal.
+        """
+        if self._collected:
+            self._flush()
+        self._settle()
+        if self._file is None:
+            return
+        with open_bookie(self._client.address).open_root() as root:
+            if not root.has_journal(self._file):
+                bookie_name = self._client.address.bookie_id
+                raise BookieUnavailableError(
+                    f"bookie {bookie_name} does not show the journal that was copied to it"
+                )
+
+    def close(self) -> None:
+        """Close the file after the last append, however late the append ends."""
+        self._client.close()
+
+    def _flush(self) -> None:
+        """Begin to append the collected records."""
+        self._settle()
+        file, pieces, size = self._opened(), self._pieces, self._collected
+        self._client.begin(lambda: file.append(pieces))
+        self._end += size
+        self._pieces, self._collected, self._under_way = [], 0, size
+        self._pace.passed(size)
+        if size > BESIDE_BYTES_MAX:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Wait for the append under way; raise its error."""
+        size, self._under_way = self._under_way, 0
+        if size:
+            self._client.answer(seconds_to_store(size))
+
+    def _opened(self) -> Journal:
+        if self._file is None:
+
+            def open_new() -> Journal:
+                file = self._open_new(self._client.root())
+                self._client.cleanup.callback(file.close)
+                return file
+
+            self._file = self._client.ask(open_new, seconds_to_store(0))
+        return self._file
+
+
+# --- fill ----------------------------------------------------------------------------------------
+# Copy to one bookie the missing entries of one place: the instruction of a repair.
+#
+# Rule 1. Sync existing files before counting their records: the writer may have died before its
+# sync (H23). Copy the rest from any members with good copies, byte for byte as the record's frame
+# prescribes for the place, into a journal of this attempt's own (R3).
+#
+# Rule 2. Copy entry logs before the records naming them.
+#
+# Rule 3. After copying, examine the bookie anew, as an audit does. Only entries shown then count.
+#
+# Rule 4. When a place moves, read from its current member first: the member holds the copies, and
+# other bookies are spared. A member known to lack copies is read last.
+#
+# Rule 5. Do not begin a file longer than the free space of the disk: the copy would only take room
+# from writers.
+#
+# A repair never overwrites and never removes a file. If a wrong file exists, the place needs
+# another bookie.
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +310,7 @@ class _FillWork:
         for name in find_journals(root, member.bookie_id, planned.ledger_id, known).names:
             root.sync(name)
             self.beat()
-        shown = journals_shown.show(root, member, planned, self.digester, self.beat, self.to.mark)
+        shown = look.show(root, member, planned, self.digester, self.beat, self.to.mark)
         logs = [
             placed.entry_log
             for placed in named_logs(planned, shown.records.values())
@@ -331,3 +448,31 @@ def _has_own_parts(replies: RecordReplies, index: int) -> bool:
     """Return whether all rows of the record for the place were found."""
     assert replies.record is not None
     return all(part.stripe in replies.messages for part in replies.record.parts_of(index))
+
+
+# --- checking ------------------------------------------------------------------------------------
+# Check the result of copying: content shown by the bookie, and entries without good copies.
+
+
+def problem_of(run: Runner, fill: Fill, result: Filled) -> str:
+    """Return the fault of the bookie's current content in one line; empty if complete."""
+    marks = {} if fill.mark is None else {fill.ledger.ledger_id: fill.mark}
+    [looked] = run([Look(fill.address, (), (fill.planned,), marks)])
+    if not isinstance(looked, BookieAnswers):
+        return str(looked.reason)
+    holding = looked.holdings.get(fill.ledger.ledger_id)
+    role = fill.role
+    if holding is None or role is None or result.holes:
+        return ""
+    return unexplained(holding, role, result.others, ())
+
+
+def in_vain(filled: Filled) -> str:
+    """Describe entries without a good copy, with the reasons: a silent bookie may answer later."""
+    holes, reasons = (
+        filled.holes,
+        [told_of(bookie_name, why) for bookie_name, why in sorted(filled.faults.items())],
+    )
+    more = f" and {len(holes) - 3} more" if len(holes) > 3 else ""
+    why = f" ({'; '.join(reasons)})" if reasons else ""
+    return f"no bookie has a good copy of {', '.join(holes[:3])}{more}{why}"

@@ -2,27 +2,261 @@
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from bkspark import environment
-from bkspark.admin.auditing.audit import Audit
-from bkspark.admin.auditing.audit_command import audit, dropped_ledgers, plan_audit
+from bkspark.admin import absent_bookies
+from bkspark.admin.absent_bookies import ids_in, leave_out_bookies, why_left
+from bkspark.admin.auditing.audit import Audit, audit, dropped_ledgers, plan_audit
 from bkspark.admin.auditing.findings import AuditFindings, Short
-from bkspark.admin.maintenance import Left, Progress, Report, Tell, noted, planned, telling
-from bkspark.admin.repairing import away
-from bkspark.admin.repairing.repair import Repair
-from bkspark.admin.repairing.repair_plan import Away, RepairPlan, plan_of, row, row_of_short
-from bkspark.admin.repairing.widening import Widened, Widening
+from bkspark.admin.auditing.look import slim
+from bkspark.admin.maintenance import Left, Progress, Report, Tell, noted, planned, shares, telling
+from bkspark.admin.noted_damage import NotedDamage
+from bkspark.admin.repairing.fill import Fill, Filled, Sources, in_vain, problem_of
+from bkspark.admin.repairing.repair import Away, Repair, RepairPlan, plan_of, row, row_of_short
 from bkspark.admin.survey import Survey
-from bkspark.admin.unreadable_bookies import ids_in, leave_out_bookies, why_left
+from bkspark.bookie.contract import BookieAddress
+from bkspark.bookie.messages import told_of
 from bkspark.cluster.arguments import require_number
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.password import Password
+from bkspark.cluster.decisions import tell
+from bkspark.cluster.ensembles import Successors
+from bkspark.cluster.password import Password, make_digester
+from bkspark.cluster.records import Versioned
+from bkspark.errors import CorruptDataError, MetadataVersionError, UnauthorizedError
 from bkspark.ledger.recovery.running import Runner
-from bkspark.protocol.ledger.metadata import Member
+from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.upkeep import leaving, repairing
+from bkspark.protocol.upkeep.repairing import Place
+
+# --- widening ------------------------------------------------------------------------------------
+# Add missing members to a ledger created on too few bookies.
+#
+# Rule 1. One step adds one member to each fragment of one closed ledger ("repairing", rule 5): copy
+# first, examine the copies on the bookies, then name all new members by one compare-and-set. A
+# ledger lacking more members gets further steps.
+#
+# Rule 2. A step losing its compare-and-set begins again with the current record and with the
+# bookies already holding copies.
+#
+# Rule 3. After the compare-and-set the step reads the bookies' records, because an operator may be
+# removing a bookie (``admin.bookies.removing``), and examines the copies once more. If either check
+# fails, the step restores the old record and chooses other bookies.
+
 
 logger = logging.getLogger(__name__)
+
+AT_ONCE = 4
+"""Fragments of a ledger copied in parallel."""
+
+TRIES_MAX = 4
+"""Attempts per step, each using the findings of earlier attempts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Widened:
+    """The outcome of a step.
+
+    Attributes:
+        is_wider: whether each fragment has a further member.
+        why: the reason if not, in one line; empty also without anything to do.
+        records, byte_count: amounts copied.
+    """
+
+    is_wider: bool
+    why: str = ""
+    records: int = 0
+    byte_count: int = 0
+
+
+@dataclass(slots=True)
+class _Learnt:
+    """Findings of one step's attempts.
+
+    Attributes:
+        avoid: ids of bookies tried in vain.
+        kept: bookies holding the copies of a fragment, by its first entry id.
+    """
+
+    avoid: set[str] = field(default_factory=set)
+    kept: dict[int, BookieAddress] = field(default_factory=dict)
+    why: str = ""
+    records: int = 0
+    byte_count: int = 0
+
+
+class Widening:
+    """Adds members to ledgers, ledger by ledger."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        password: Password,
+        run: Runner,
+        bytes_per_second: float | None,
+    ) -> None:
+        self._cluster = cluster
+        self._password = password
+        self._run = run
+        self._bytes_per_second = bytes_per_second
+        self._marks = NotedDamage(cluster).marks(cluster.addresses())
+
+    def widen(self, ledger_id: int) -> Widened:
+        """Take one step (rule 1).
+
+        Raises:
+            OutcomeUnknownError: the metadata store or Spark gave no definite answer.
+        """
+        learnt = _Learnt()
+        for _ in range(TRIES_MAX):
+            found = self._take_step(ledger_id, learnt)
+            if found is not None:
+                if found.why:
+                    _tell(ledger_id, f"left: {found.why}")
+                return found
+            _tell(ledger_id, f"begun again: {learnt.why}")
+        return Widened(False, learnt.why, learnt.records, learnt.byte_count)
+
+    def _take_step(self, ledger_id: int, learnt: _Learnt) -> Widened | None:
+        """Attempt a step; None to begin again."""
+        try:
+            seen = self._cluster.ledgers.get(str(ledger_id))
+        except CorruptDataError as error:
+            return Widened(False, str(error.args[0]))
+        if seen is None or not repairing.may_widen(seen.value):
+            return Widened(False)
+        try:
+            make_digester(seen.value.settings.digest, self._password)
+        except UnauthorizedError as error:
+            return Widened(False, f"the records cannot be copied: {error.args[0]}")
+        targets = self._targets(seen.value, learnt)
+        if targets is None:
+            how = "bookie add URL; `bkspark bookies` shows which bookies are full or closed"
+            why = f"no other bookie can take copies ({how})"
+            return Widened(False, f"{why}; {learnt.why}" if learnt.why else why)
+        members = [address.member for address in targets]
+        after = repairing.widened(seen.value, members)
+        fills = self._fills(seen.value, after, targets)
+        results = self._copied(fills, learnt)
+        if isinstance(results, Widened | None):
+            return results
+        return self._name_all(seen, after, fills, results, learnt)
+
+    def _targets(self, ledger: LedgerMetadata, learnt: _Learnt) -> list[BookieAddress] | None:
+        """Return the joining bookie of each fragment; None if too few bookies are usable."""
+        successors, addresses = Successors(self._cluster), self._cluster.addresses()
+        barred = leaving.barred(ledger, addresses)
+        found: list[BookieAddress] = []
+        for fragment in ledger.fragments:
+            named = {member.bookie_id for member in fragment.ensemble}
+            unfit = named | barred | learnt.avoid
+            kept = learnt.kept.get(fragment.first_entry_id)
+            if kept is None or kept.bookie_id in unfit or kept.member not in addresses:
+                kept = self._next(successors, fragment.ensemble, unfit, found)
+            if kept is None:
+                return None
+            found.append(kept)
+        return found
+
+    @staticmethod
+    def _next(
+        successors: Successors,
+        staying: Iterable[Member],
+        unfit: set[str],
+        before: Sequence[BookieAddress],
+    ) -> BookieAddress | None:
+        """Return the previous fragment's bookie if it fits: a ledger stays on few bookies."""
+        if before and before[-1].bookie_id not in unfit:
+            return before[-1]
+        return successors.beside(tuple(staying), unfit)
+
+    # --- copying ----------------------------------------------------------------------------------
+
+    def _fills(
+        self, ledger: LedgerMetadata, after: LedgerMetadata, targets: Sequence[BookieAddress]
+    ) -> list[Fill]:
+        sources = Sources(self._cluster.cluster_id, self._cluster.addresses())
+        index, now, planned = ledger.quorum.ensemble_size, slim(ledger), slim(after)
+        fills: list[Fill] = []
+        for fragment, target in zip(ledger.fragments, targets, strict=True):
+            place = Place(ledger.ledger_id, fragment.first_entry_id, index, target.member)
+            mark = self._marks.get((target.member, ledger.ledger_id))
+            fills.append(Fill(target, place, now, planned, sources, self._password, mark=mark))
+        return fills
+
+    def _copied(self, fills: Sequence[Fill], learnt: _Learnt) -> list[Filled] | Widened | None:
+        """Return the copies' results, the final outcome on failure, or None to begin again."""
+        results: list[Filled] = []
+        for begin in range(0, len(fills), AT_ONCE):
+            part = fills[begin : begin + AT_ONCE]
+            rates = shares(self._bytes_per_second, [fill.bookie_ids for fill in part])
+            asked = [replace(fill, bytes_per_second=rate) for fill, rate in zip(part, rates)]
+            for fill, result in zip(part, self._run(asked), strict=True):
+                if not isinstance(result, Filled):
+                    reason = str(getattr(result, "reason", result))
+                    learnt.avoid.add(fill.address.bookie_id)
+                    learnt.why = told_of(fill.address.bookie_id, reason)
+                    return None
+                learnt.records += result.records
+                learnt.byte_count += result.byte_count
+                if result.holes:
+                    return Widened(False, in_vain(result), learnt.records, learnt.byte_count)
+                learnt.kept[fill.place.fragment_first_entry_id] = fill.address
+                results.append(result)
+        return results
+
+    # --- naming -----------------------------------------------------------------------------------
+
+    def _name_all(
+        self,
+        seen: Versioned[LedgerMetadata],
+        after: LedgerMetadata,
+        fills: Sequence[Fill],
+        results: Sequence[Filled],
+        learnt: _Learnt,
+    ) -> Widened | None:
+        ledger_id = after.ledger_id
+        try:
+            named = self._cluster.ledgers.replace(str(ledger_id), after, seen)
+        except MetadataVersionError:
+            learnt.why = "another client changed the record of the ledger"
+            return None
+        for fill, result in zip(fills, results, strict=True):
+            bookie_name = fill.address.bookie_id
+            problem = f"bookie {bookie_name} is being removed" if self._is_going(fill) else ""
+            problem = problem or problem_of(self._run, fill, result)
+            if problem:
+                learnt.why, learnt.kept = problem, {}
+                learnt.avoid.add(bookie_name)
+                return self._put_back(seen.value, named, problem)
+        bookie_name = ", ".join(dict.fromkeys(fill.address.bookie_id for fill in fills))
+        _tell(
+            ledger_id,
+            f"each entry has {after.quorum.write_quorum_size} copies now, also on {bookie_name}",
+        )
+        return Widened(True, "", learnt.records, learnt.byte_count)
+
+    def _is_going(self, fill: Fill) -> bool:
+        return self._cluster.is_going(fill.address.member)
+
+    def _put_back(
+        self, before: LedgerMetadata, named: Versioned[LedgerMetadata], problem: str
+    ) -> Widened | None:
+        """Restore the old record (rule 3), unless the record has changed since."""
+        try:
+            self._cluster.ledgers.replace(str(before.ledger_id), before, named)
+        except MetadataVersionError:
+            return Widened(False, problem)
+        return None
+
+
+def _tell(ledger_id: int, what: str) -> None:
+    tell(logger, "ledger %d: a further member: %s", ledger_id, what, ledger_id=ledger_id)
+
+
+# --- repair command ------------------------------------------------------------------------------
+
 
 VERB = "repair"
 
@@ -86,7 +320,7 @@ def repair(
     if unknown:
         leave_out_bookies(cluster, survey.unreadable)
     if not dry_run:
-        away.note_silent(cluster, found.silent)
+        absent_bookies.note_silent(cluster, found.silent)
     plan = _plan(cluster, survey, found, wanted.lost_after)
     plan = replace(plan, skipped=(*plan.skipped, *untouched))
     if dry_run:
@@ -144,7 +378,7 @@ def _plan(
     long = frozenset[Member]()
     if lost_after is not None:
         silent = frozenset(m for m in cluster.addresses() if m.bookie_id in found.silent)
-        long = away.away_for(cluster, found.silent, lost_after)
+        long = absent_bookies.away_for(cluster, found.silent, lost_after)
     ids = {gap.ledger_id for gap in found.gaps}
     seen = {ledger_id: survey.ledgers.get(str(ledger_id)) for ledger_id in ids}
     ledgers = {ledger_id: one.value for ledger_id, one in seen.items() if one is not None}

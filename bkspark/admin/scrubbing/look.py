@@ -1,23 +1,20 @@
-"""Read all files of some ledgers on one bookie: the instruction of a scrub, run near the bookie.
+"""Read all files of some ledgers on one bookie: the instruction of a scrub, run near the bookie."""
 
-Rule. A scrub reports damaged content; audits report missing content. A mark lists damaged content
-that an audit would count as good: entries whose records are only in a damaged journal, and entry
-logs. A scrub holds one piece of a file and ranges of entries in memory.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bkspark import environment
-from bkspark.admin.auditing import journals_shown
-from bkspark.admin.auditing.files import missing_file, name_of, named_logs
-from bkspark.admin.auditing.holding import Role, roles_of
-from bkspark.admin.auditing.journals_shown import JournalsShown
-from bkspark.admin.auditing.look import NotLooked, lacking
-from bkspark.admin.auditing.ranges import Range, difference, own_part
-from bkspark.admin.pace import Pace
-from bkspark.admin.scrubbing.damage import BadCopies, Damage, Tally, joined
-from bkspark.admin.scrubbing.journals import JournalScrub
+from bkspark.admin.auditing import look
+from bkspark.admin.auditing.copies import Range, Role, difference, own_part, roles_of
+from bkspark.admin.auditing.look import (
+    JournalsShown,
+    NotLooked,
+    lacking,
+    missing_file,
+    name_of,
+    named_logs,
+)
+from bkspark.admin.maintenance import Pace
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
@@ -30,12 +27,187 @@ from bkspark.errors import (
 )
 from bkspark.format.damage_record import FILES_MAX, Mark, bounded
 from bkspark.format.digest import Digester, for_showing
+from bkspark.format.journal import Tail
 from bkspark.ledger.entry_log_reader import EntryLogFile
 from bkspark.ledger.journals.journal_folder import find_journals, journals_of
-from bkspark.ledger.journals.journal_reader import JournalReader
+from bkspark.ledger.journals.journal_reader import CHUNK_BYTES_MAX, Head, JournalReader
 from bkspark.log.reading.ledger_files import PlacedLog, is_owned
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.record import AddRecord
+
+# --- damage --------------------------------------------------------------------------------------
+# A scrub's findings about one ledger on one bookie.
+
+
+SHOWN_MAX = 16
+"""Damaged places listed of one copy; further places are only counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Bytes with wrong content.
+
+    Attributes:
+        name: name of the file on the bookie.
+        offset: first of the bytes checked together.
+        block: number of the block in an entry log; None elsewhere.
+        reason: in one line.
+    """
+
+    name: str
+    offset: int
+    reason: str
+    block: int | None = None
+
+    @property
+    def shown(self) -> str:
+        where = f"byte {self.offset}" if self.block is None else f"block {self.block}"
+        return f"{self.name}, {where}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class BadCopies:
+    """A ledger with damaged files on a bookie.
+
+    Attributes:
+        damages: the first damages.
+        count: number of all damages.
+        files: number of damaged files.
+        mark: content to be copied again; None if good copies of the damaged content are there too,
+            as after a repair; or an audit sees the content is missing; or no entry of the ledger
+            was damaged.
+        is_left: whether an operator or a repair still has work to do.
+        unknown: why the ledger could not be read there; all else is empty then.
+    """
+
+    ledger_id: int
+    damages: tuple[Damage, ...] = ()
+    count: int = 0
+    files: int = 0
+    mark: Mark | None = None
+    is_left: bool = False
+    unknown: str = ""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts and damages of one ledger on one bookie so far."""
+
+    damages: list[Damage] = field(default_factory=list)
+    count: int = 0
+    files: int = 0
+    skipped: int = 0
+
+    def add(self, damage: Damage) -> None:
+        self.count += 1
+        if len(self.damages) < SHOWN_MAX:
+            self.damages.append(damage)
+
+
+def joined(
+    held: list[tuple[Range, int]],
+    entries: Range,
+    place: int,
+    is_skipped: Callable[[Range], bool],
+) -> None:
+    """Append ``entries`` of a place to ``held``; extend the last range if adjoining.
+
+    Args:
+        is_skipped: whether no entry of the range between belongs on the place.
+    """
+    if held and held[-1][1] == place and held[-1][0][0] <= entries[0]:
+        first, last = held[-1][0]
+        if entries[0] <= last + 1 or is_skipped((last + 1, entries[0] - 1)):
+            held[-1] = (first, max(last, entries[1])), place
+            return
+    held.append((entries, place))
+
+
+# --- journals ------------------------------------------------------------------------------------
+# Read and check every frame of one journal.
+#
+# Rule 1. Read forwards until a frame is damaged, then backwards from the end until a frame is
+# damaged. The damage lies between, and good records after the damage count.
+#
+# Rule 2. A killed writer or a power cut leaves a cut or torn record at the very end. In an unclosed
+# ledger a scrub ignores such a record. In a closed ledger the record matters only if it held an
+# entry of the ledger, and then the entry is missing.
+
+
+NO_FRAME = "no record of the journal begins here"
+BAD_FRAME = "the record does not match its digest"
+
+
+@dataclass(frozen=True, slots=True)
+class JournalScrub:
+    """Reads one journal.
+
+    Attributes:
+        reader: makes a reader of the journal for each pass.
+        is_digested: whether digests can be checked; otherwise only checks without a password are
+            made.
+        is_closed: whether no writer writes to the journal any more.
+        on_damage: receives each damage.
+    """
+
+    name: str
+    reader: Callable[[], JournalReader]
+    is_digested: bool
+    is_closed: bool
+    on_damage: Callable[[Damage], None]
+    pace: Pace
+
+    def good_records(self) -> Iterator[tuple[AddRecord, int]]:
+        """Yield the good records and their places; records after damage come last first."""
+        reader = self.reader()
+        for begin, end in reader.frames():
+            good = self._checked(reader, begin, end)
+            if good is not None:
+                yield good
+        if reader.is_blocked:
+            yield from self._behind(reader)
+
+    def _behind(self, blocked: JournalReader) -> Iterator[tuple[AddRecord, int]]:
+        """Yield the good records after the damage."""
+        damage, reached = blocked.end, blocked.size
+        reader = self.reader()
+        for begin, end in reader.frames_back(past_damage=True):
+            if begin <= damage:
+                break
+            if end < reached:
+                self._tell(end, NO_FRAME)
+            good = self._checked(reader, begin, end)
+            if good is not None:
+                yield good
+            reached = begin
+        if reached < blocked.size or blocked.tail(CHUNK_BYTES_MAX) is Tail.CORRUPT:
+            self._tell(damage, NO_FRAME)
+
+    def _checked(self, reader: JournalReader, begin: int, end: int) -> tuple[AddRecord, int] | None:
+        found = self._found(reader, begin, end)
+        self.pace.passed(end - begin)
+        if found is not None:
+            return found.record, found.index
+        if self.is_closed or end < reader.size:
+            self._tell(begin, BAD_FRAME)
+        return None
+
+    def _found(self, reader: JournalReader, begin: int, end: int) -> Head | None:
+        if self.is_digested:
+            return reader.checked(begin, end)
+        head = reader.head(begin)
+        return head if head is not None and reader.is_framed(begin, end) else None
+
+    def _tell(self, offset: int, reason: str) -> None:
+        self.on_damage(Damage(self.name, offset, reason))
+
+
+# --- look ----------------------------------------------------------------------------------------
+# Read all files of some ledgers on one bookie: the instruction of a scrub, run near the bookie.
+#
+# Rule. A scrub reports damaged content; audits report missing content. A mark lists damaged content
+# that an audit would count as good: entries whose records are only in a damaged journal, and entry
+# logs. A scrub holds one piece of a file and ranges of entries in memory.
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +324,7 @@ class _ScrubWork:
                     self._keep(record, place)
                 return
             member, beat = self.to.address.member, lambda: self.pace.passed(0)
-            one = journals_shown.show_one(self.root, member, name, self.ledger, digester, beat)
+            one = look.show_one(self.root, member, name, self.ledger, digester, beat)
             self.shown.add(one, self.ledger)
         except CorruptDataError:
             return  # the journal is gone since the listing, which an audit reports
@@ -237,7 +409,7 @@ class _ScrubWork:
         if lacks and self.journals:
             digester = for_showing(self.ledger.settings.digest)
             member, beat = self.to.address.member, lambda: self.pace.passed(0)
-            shown = journals_shown.show(self.root, member, self.ledger, digester, beat)
+            shown = look.show(self.root, member, self.ledger, digester, beat)
             for role, lack in lacks:
                 seen += _within(lack, shown.held_at(role.index, self.ledger.quorum))
         if not (seen or self.entry_logs):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bkspark.admin.lost_bookies import declare_lost
+from bkspark.admin.absent_bookies import declare_lost
 from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
 from bkspark.ledger.handles.settings import WriterSettings

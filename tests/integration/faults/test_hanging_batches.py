@@ -8,8 +8,8 @@ from contextlib import suppress
 import pyarrow as pa
 import pytest
 
-from bkspark.admin.auditing import audit_command as auditing
-from bkspark.admin.auditing.audit_command import gaps_of
+from bkspark.admin.auditing import audit as auditing
+from bkspark.admin.auditing.audit import gaps_of
 from bkspark.cluster import bookie_client, hang_memory
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password

@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bkspark.admin.repairing.repair import Repair
-from bkspark.admin.repairing.repair_plan import RepairPlan, RepairStep
+from bkspark.admin.repairing.repair import Repair, RepairPlan, RepairStep
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from bkspark.admin.auditing.audit_command import gaps_of
-from bkspark.admin.auditing.journals_shown import show
+from bkspark.admin.auditing.audit import gaps_of
+from bkspark.admin.auditing.look import show
 from bkspark.bookie.memory import MemoryRoot
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.admin.auditing.audit_command import gaps_of
-from bkspark.admin.lost_bookies import declare_lost
+from bkspark.admin.absent_bookies import declare_lost
+from bkspark.admin.auditing.audit import gaps_of
 from bkspark.bookie import memory, posix_place
 from bkspark.bookie.contract import BookieRoot
 from bkspark.bookie.memory import MemoryRoot

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from bkspark.admin.compacting.task import CompactRun
-from bkspark.admin.recovering.task import RecoverLedger
+from bkspark.admin.log_upkeep import CompactRun
+from bkspark.admin.recovering import RecoverLedger
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.password import Password

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bkspark import admin
-from bkspark.admin.auditing import open_end
+from bkspark.admin.auditing import audit
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.password import Password
 from bkspark.errors import InvalidTermError, NotEnoughBookiesError
@@ -26,8 +26,8 @@ AWAY = "bookie-3"
 @pytest.fixture
 def rig(make_rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
     """Its bookies are fast, so an audit sees soon what one lacks."""
-    monkeypatch.setattr(open_end, "STAYS_SECONDS", 0.2)
-    monkeypatch.setattr(open_end, "PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(audit, "STAYS_SECONDS", 0.2)
+    monkeypatch.setattr(audit, "PAUSE_SECONDS", 0.1)
     rig = make_rig(bookie_count=3)
     with rig.faults.installed():
         yield rig

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bkspark import verbs
+from bkspark.admin.absent_bookies import declare_lost
 from bkspark.admin.bookies.closing import set_read_only
-from bkspark.admin.lost_bookies import declare_lost
 from bkspark.bookkeeper import BookKeeper
 from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.ledger.deletion import members_of

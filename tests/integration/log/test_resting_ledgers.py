@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from bkspark import verbs
-from bkspark.admin.lost_bookies import declare_lost
+from bkspark.admin.absent_bookies import declare_lost
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.password import Password
 from bkspark.format import layout

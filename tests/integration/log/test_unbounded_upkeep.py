@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from bkspark import verbs
-from bkspark.admin.lost_bookies import declare_lost
+from bkspark.admin.absent_bookies import declare_lost
 from bkspark.admin.survey import Survey
 from bkspark.bookie import memory
 from bkspark.bookkeeper import BookKeeper

@@ -5,7 +5,7 @@ H43 in the numbers of steps that its shortest counterexamples take; RB-34.
 
 import pytest
 
-from bkspark.admin.auditing import journals_shown
+from bkspark.admin.auditing import look as journals_shown
 from bkspark.bookie.uri import open_bookie
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.password import Password

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bkspark.admin.lost_bookies import declare_lost
+from bkspark.admin.absent_bookies import declare_lost
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import Operation

@@ -5,7 +5,7 @@ from collections.abc import Collection
 import pytest
 
 from bkspark.admin import views
-from bkspark.admin.lost_bookies import declare_lost
+from bkspark.admin.absent_bookies import declare_lost
 from bkspark.bookie.memory import MemoryRoot
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster

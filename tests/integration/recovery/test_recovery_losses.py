@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bkspark.admin.lost_bookies import declare_lost
+from bkspark.admin.absent_bookies import declare_lost
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.format import journal, layout

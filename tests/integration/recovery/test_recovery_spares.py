@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bkspark.admin.lost_bookies import declare_lost
+from bkspark.admin.absent_bookies import declare_lost
 from bkspark.bookie import memory
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.cluster import Cluster

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from bkspark import environment, verbs
 from bkspark.admin import bookies
-from bkspark.admin.lost_bookies import declare_lost
+from bkspark.admin.absent_bookies import declare_lost
 from bkspark.admin.maintenance import Report
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster

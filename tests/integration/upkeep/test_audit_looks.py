@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from bkspark.admin.auditing import audit as auditing
-from bkspark.admin.auditing import journals_shown
-from bkspark.admin.auditing.audit_command import audit
-from bkspark.admin.auditing.audit_plan import AuditStep
+from bkspark.admin.auditing import look as journals_shown
+from bkspark.admin.auditing.audit import audit
+from bkspark.admin.auditing.findings import AuditStep
 from bkspark.admin.maintenance import Report
 from bkspark.admin.survey import Survey
 from bkspark.bookie.uri import open_bookie
@@ -43,7 +43,7 @@ def test_what_was_found_is_not_believed_of_a_ledger_that_changed_meanwhile(
         def _has_changed(self, ledger: LedgerMetadata) -> bool:
             return len(looks) < 2
 
-    monkeypatch.setattr("bkspark.admin.auditing.audit_command.Audit", Audit)
+    monkeypatch.setattr("bkspark.admin.auditing.audit.Audit", Audit)
     report = audited(rig)
     assert looks == [(ledger_id,), (ledger_id,)]
     assert len(report.details["copies"]) == 1
@@ -111,7 +111,7 @@ def test_a_healthy_bookie_says_nothing_of_its_ledgers(rig: Rig) -> None:
 def test_a_bookie_that_was_silent_is_not_waited_for_in_every_step(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bkspark.admin.auditing.audit_plan.LEDGERS_AT_ONCE", 1)
+    monkeypatch.setattr("bkspark.admin.auditing.findings.LEDGERS_AT_ONCE", 1)
     for _ in range(4):
         written(rig, (5, 5, 4))
     rig.lose("bookie-2")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bkspark.admin.auditing import audit_command as auditing
-from bkspark.admin.auditing.audit_command import audit, gaps_of
+from bkspark.admin.auditing import audit as auditing
+from bkspark.admin.auditing.audit import audit, gaps_of
 from bkspark.admin.survey import Survey
 from bkspark.ledger.recovery import running
 from bkspark.ledger.recovery.running import in_threads
@@ -38,7 +38,7 @@ def test_a_bookie_that_hangs_is_unknown(
     call: str, rig: Rig, gates: Gates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "TELLS_MAX", 2)
-    monkeypatch.setattr("bkspark.admin.auditing.audit_plan.LEDGERS_AT_ONCE", 1)
+    monkeypatch.setattr("bkspark.admin.auditing.findings.LEDGERS_AT_ONCE", 1)
     ledger_ids = [written(rig, (5, 5, 4)) for _ in range(3)]
     hanging = members(rig, ledger_ids[0])[0]
     gates.closed = {(hanging, call)}

@@ -8,8 +8,7 @@ import pytest
 from bkspark import verbs
 from bkspark.admin.bookies.removing import remove
 from bkspark.admin.maintenance import Report
-from bkspark.admin.repairing.repair import Repair
-from bkspark.admin.repairing.repair_plan import RepairPlan, RepairStep
+from bkspark.admin.repairing.repair import Repair, RepairPlan, RepairStep
 from bkspark.admin.survey import Survey
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster

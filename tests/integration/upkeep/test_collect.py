@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from bkspark import verbs
+from bkspark.admin.absent_bookies import declare_lost
 from bkspark.admin.collecting.collection import Collector
-from bkspark.admin.collecting.collection_plan import CollectPlan, Garbage, GarbageKind
-from bkspark.admin.lost_bookies import declare_lost
+from bkspark.admin.collecting.freeing import CollectPlan, Garbage, GarbageKind
 from bkspark.bookie.posix import path_of
 from bkspark.bookie.uri import open_bookie
 from bkspark.bookkeeper import BookKeeper

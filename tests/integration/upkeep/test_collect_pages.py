@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bkspark import verbs
-from bkspark.admin.collecting.spent_pages import SpentPages
+from bkspark.admin.collecting.garbage import SpentPages
 from bkspark.admin.maintenance import Report
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from bkspark import verbs
-from bkspark.admin.views.log_views import history
+from bkspark.admin.views import history
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password

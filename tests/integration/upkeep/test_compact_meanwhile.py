@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from bkspark import verbs
-from bkspark.admin.collecting.collect_command import TO_FREE
+from bkspark.admin.collecting.collection import TO_FREE
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password

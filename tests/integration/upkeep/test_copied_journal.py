@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from bkspark.admin.pace import Pace
-from bkspark.admin.repairing import copied_journal
-from bkspark.admin.repairing.copied_journal import CopiedJournal
+from bkspark.admin.maintenance import Pace
+from bkspark.admin.repairing import fill
+from bkspark.admin.repairing.fill import CopiedJournal
 from bkspark.bookie import memory
 from bkspark.bookie.contract import BookieAddress, BookieRoot, Journal
 from bkspark.cluster.cluster import Cluster
@@ -61,7 +61,7 @@ def begin(root: BookieRoot) -> Journal:
 
 @pytest.fixture(autouse=True)
 def each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copied_journal, "FLUSH_BYTES", 1)
+    monkeypatch.setattr(fill, "FLUSH_BYTES", 1)
 
 
 @pytest.mark.parametrize("at", [1, 2, len(RECORDS)])

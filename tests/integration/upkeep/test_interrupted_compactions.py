@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from bkspark import verbs
-from bkspark.admin.compacting import compact_command as compacting
+from bkspark.admin import log_upkeep as compacting
 from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import BookKeeperError
 from bkspark.log.log_handle import LogHandle

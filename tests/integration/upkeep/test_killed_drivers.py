@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from bkspark import environment, verbs
-from bkspark.admin.collecting import collect_command
-from bkspark.admin.collecting.collection_plan import GarbageKind
+from bkspark.admin.collecting import collection
+from bkspark.admin.collecting.freeing import GarbageKind
 from bkspark.admin.maintenance import Report
 from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import BookKeeperError, NoSuchLedgerError, OutcomeUnknownError
@@ -67,7 +67,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Collections are begun a second after what is there was made."""
     now_ms = environment.now_ms
     later = SimpleNamespace(now_ms=lambda: now_ms() + 1000)
-    monkeypatch.setattr(collect_command, "environment", later)
+    monkeypatch.setattr(collection, "environment", later)
 
 
 # --- killed drivers -------------------------------------------------------------------------------

@@ -11,9 +11,8 @@ import pytest
 
 from bkspark import environment, verbs
 from bkspark.admin import lease
-from bkspark.admin.lease import Leases, alone
+from bkspark.admin.lease import Leases, alone, this_process
 from bkspark.admin.maintenance import Report
-from bkspark.admin.this_process import this_process
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import OutcomeUnknownError
 from bkspark.format import layout, lease_record

@@ -6,9 +6,9 @@ from typing import Any
 
 from bkspark.admin.repairing import repair_command as repairing
 from bkspark.admin.repairing.fill import Fill
-from bkspark.admin.scrubbing import scrub_command as scrubbing
+from bkspark.admin.scrubbing import scrub as scrubbing
 from bkspark.admin.scrubbing.look import ReadAll
-from bkspark.admin.scrubbing.scrub_plan import ScrubRequest
+from bkspark.admin.scrubbing.scrub import ScrubRequest
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
 from bkspark.ledger.recovery.running import Instruction, in_threads

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from bkspark import environment, verbs
+from bkspark.admin import recovering
 from bkspark.admin.maintenance import Report
-from bkspark.admin.recovering import sighting
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, NoSuchLedgerError
@@ -110,7 +110,7 @@ def test_who_took_over_meanwhile_has_as_long(
     recovered()
     with Cluster(rig.uri) as cluster:
         before = cluster.ledger(ledger_id).value
-        assert sighting.writer_of(before) != sighting.writer_of(before.in_recovery("0" * 32))
+        assert recovering.writer_of(before) != recovering.writer_of(before.in_recovery("0" * 32))
     clock.now += HOUR_MS
     assert ids(recovered()) == [ledger_id]
 
@@ -202,7 +202,7 @@ def test_there_is_room_for_so_many_and_those_seen_longest_stay(
     recovered: Callable[..., Report],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sighting, "LEDGERS_MAX", 2)
+    monkeypatch.setattr(recovering, "LEDGERS_MAX", 2)
     first = [left_open(keeper).ledger_id for _ in range(2)]
     recovered()
     later = left_open(keeper).ledger_id

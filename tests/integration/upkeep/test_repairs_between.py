@@ -7,8 +7,7 @@ import pytest
 
 from bkspark import verbs
 from bkspark.admin import bookies
-from bkspark.admin.repairing.repair import TRIES_MAX, Repair
-from bkspark.admin.repairing.repair_plan import RepairPlan, RepairStep
+from bkspark.admin.repairing.repair import TRIES_MAX, Repair, RepairPlan, RepairStep
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password

@@ -8,9 +8,9 @@ import pytest
 
 from bkspark import environment, verbs
 from bkspark.admin.auditing.look import NotLooked
-from bkspark.admin.scrubbing import scrub_command as scrubbing
+from bkspark.admin.scrubbing import scrub as scrubbing
 from bkspark.admin.scrubbing.look import ReadAll, Scrubbed
-from bkspark.admin.scrubbing.scrub_plan import ScrubRequest
+from bkspark.admin.scrubbing.scrub import ScrubRequest
 from bkspark.admin.survey import Survey
 from bkspark.bookie import memory
 from bkspark.bookkeeper import BookKeeper

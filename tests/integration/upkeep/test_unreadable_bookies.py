@@ -7,8 +7,8 @@ import pytest
 
 from bkspark import verbs
 from bkspark.admin import bookies
+from bkspark.admin.absent_bookies import leave_out_unreadable
 from bkspark.admin.maintenance import Report
-from bkspark.admin.unreadable_bookies import leave_out_unreadable
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.ensembles import stand_ins
 from bkspark.errors import CorruptDataError

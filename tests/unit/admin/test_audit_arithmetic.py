@@ -5,11 +5,19 @@ from collections.abc import Iterator, Mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bkspark.admin.auditing import copies, ranges
-from bkspark.admin.auditing.audit_plan import LEDGERS_AT_ONCE, SHARDS, plan_of_all, plan_of_some
-from bkspark.admin.auditing.copies import Absent, Answer, Copies, classify, gaps
-from bkspark.admin.auditing.holding import Holding, MissingFile, known_fragments
-from bkspark.admin.auditing.placing import misplaced
+from bkspark.admin.auditing import copies
+from bkspark.admin.auditing.audit import misplaced
+from bkspark.admin.auditing.copies import (
+    Absent,
+    Answer,
+    Copies,
+    Holding,
+    MissingFile,
+    classify,
+    gaps,
+    known_fragments,
+)
+from bkspark.admin.auditing.findings import LEDGERS_AT_ONCE, SHARDS, plan_of_all, plan_of_some
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 
@@ -32,7 +40,7 @@ def test_a_difference_of_ranges_is_one_of_sets(
     held: list[tuple[int, int]], first: int, length: int
 ) -> None:
     wanted = (first, first + length)
-    found = ranges.difference(wanted, held)
+    found = copies.difference(wanted, held)
     assert entries_of(found) == entries_of([wanted]) - entries_of(held)
     assert found == sorted(found)
 
@@ -45,7 +53,7 @@ def test_the_own_part_of_a_range_ends_with_own_entries(
     index = data.draw(st.integers(0, quorum.ensemble_size - 1))
     last = first + length
     own = [e for e in range(first, last + 1) if index in quorum.write_set(e)]
-    part = ranges.own_part((first, last), index, quorum)
+    part = copies.own_part((first, last), index, quorum)
     assert part == ((own[0], own[-1]) if own else None)
 
 
@@ -54,7 +62,7 @@ def test_the_own_part_of_a_range_ends_with_own_entries(
 def test_pieces_cover_the_same_and_lie_in_each_range_as_a_whole_or_not_at_all(
     found: list[tuple[int, int]],
 ) -> None:
-    pieces = list(ranges.cut(found))
+    pieces = list(copies.cut(found))
     assert entries_of(pieces) == entries_of(found)
     assert sum(last - first + 1 for first, last in pieces) == len(entries_of(found))
     for piece in pieces:

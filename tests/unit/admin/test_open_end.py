@@ -7,8 +7,8 @@ from itertools import repeat
 import pytest
 
 from bkspark import environment
+from bkspark.admin.auditing.audit import OpenEnd, OpenEnds, lacking_at_ends
 from bkspark.admin.auditing.copies import Copies
-from bkspark.admin.auditing.open_end import OpenEnd, OpenEnds, lacking_at_ends
 from bkspark.cluster.bookie_client import STORE_SECONDS
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum

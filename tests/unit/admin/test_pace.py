@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bkspark import environment
-from bkspark.admin.pace import BEAT_SECONDS, Pace, shares
+from bkspark.admin.maintenance import BEAT_SECONDS, Pace, shares
 
 
 class OwnClock(environment.RealEnvironment):

@@ -7,9 +7,9 @@ import pytest
 
 from bkspark import environment
 from bkspark.admin import noted_damage
+from bkspark.admin.maintenance import Pace
 from bkspark.admin.noted_damage import News, NotedDamage
-from bkspark.admin.pace import Pace
-from bkspark.admin.scrubbing.damage import joined
+from bkspark.admin.scrubbing.look import joined
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import CorruptDataError
 from bkspark.format import layout

@@ -8,12 +8,17 @@ from pathlib import Path
 import pytest
 
 import bkspark
-from bkspark.admin.auditing.audit_plan import plan_of_all
 from bkspark.admin.auditing.copies import Copies, Gap
-from bkspark.admin.auditing.findings import AuditFindings, OrphanKind, Short, WaitingLedger
-from bkspark.admin.auditing.words import in_words
-from bkspark.admin.listed_ledgers import Gone
+from bkspark.admin.auditing.findings import (
+    AuditFindings,
+    OrphanKind,
+    Short,
+    WaitingLedger,
+    in_words,
+    plan_of_all,
+)
 from bkspark.admin.maintenance import Left, Report
+from bkspark.admin.survey import Gone
 from bkspark.cli.reports import outcome
 from bkspark.protocol.ledger.metadata import Member
 

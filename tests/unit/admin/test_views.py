@@ -8,7 +8,7 @@ import pytest
 
 from bkspark.admin import views
 from bkspark.admin.auditing.copies import EVERYTHING
-from bkspark.admin.views.sharing import timestamp
+from bkspark.admin.views import timestamp
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password

@@ -6,8 +6,7 @@ import re
 import pytest
 
 from bkspark.admin.maintenance import Left
-from bkspark.admin.repairing.checking import in_vain
-from bkspark.admin.repairing.fill import Filled
+from bkspark.admin.repairing.fill import Filled, in_vain
 from bkspark.bookie.messages import about, on_bookie, told_of
 from bkspark.bookie.os_errors import UnavailableOnOSError
 from bkspark.cluster import ensemble_log

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from bkspark import BookKeeper
-from bkspark.admin.lost_bookies import declare_lost
+from bkspark.admin.absent_bookies import declare_lost
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError

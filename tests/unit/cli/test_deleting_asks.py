@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import bkspark
-from bkspark.admin import retaining
-from bkspark.admin.retaining import RetainRequest
+from bkspark.admin import log_upkeep
+from bkspark.admin.log_upkeep import RetainRequest
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cli import session
 from bkspark.errors import MetadataVersionError
@@ -129,7 +129,7 @@ def test_no_more_goes_than_was_named(keeper, log):
                 writer.append(b"new")
                 writer.roll()
 
-    retaining.retain(
+    log_upkeep.retain(
         keeper._cluster, RetainRequest("wal", 0, respects_cursors=False), consent=consent
     )
     assert log.first_offset == 4
@@ -198,8 +198,8 @@ def test_the_call_and_the_job_do_what_the_command_does(keeper, log, small_cluste
 
 
 def test_a_plan_of_another_generation_is_refused(keeper, log):
-    plan = retaining.plan_of(keeper._cluster, RetainRequest("wal", max_bytes=0))
+    plan = log_upkeep.plan_of(keeper._cluster, RetainRequest("wal", max_bytes=0))
     keeper.delete_log("wal")
     keeper.create_log("wal")
     with pytest.raises(MetadataVersionError):
-        retaining.truncation.retain(keeper._cluster, "wal", plan=plan)
+        log_upkeep.truncation.retain(keeper._cluster, "wal", plan=plan)

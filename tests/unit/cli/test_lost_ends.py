@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from bkspark import BookKeeper
-from bkspark.admin import lost_ends
+from bkspark.admin import restored_records
 from bkspark.admin.damaged_records import find_damaged, set_aside
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
@@ -174,10 +174,10 @@ def test_a_record_that_comes_back_in_between_stays_in_the_tail(
         before = opened.log("a").value
         [ledger_id] = before.tail
         with pytest.raises(BookKeeperError):  # its record is there, if unreadable
-            lost_ends.give_lost_place(opened, "a", ledger_id)
+            restored_records.give_lost_place(opened, "a", ledger_id)
         opened.store.put(key, b"", opened.store.get(key).version)
         with pytest.raises(BookKeeperError):
-            lost_ends.give_lost_place(opened, "a", ledger_id)
+            restored_records.give_lost_place(opened, "a", ledger_id)
         assert opened.log("a").value == before
 
 
@@ -185,7 +185,7 @@ def test_a_readable_end_gets_no_lost_place(small_cluster: Any) -> None:
     keeper, cluster = BookKeeper(small_cluster.uri), Cluster(small_cluster.uri)
     with keeper, cluster, keeper.create_log("a").writer() as writer:
         with pytest.raises(InvalidRequestError, match="has a metadata record"):
-            lost_ends.give_lost_place(cluster, "a", writer.ledger_id)
+            restored_records.give_lost_place(cluster, "a", writer.ledger_id)
         assert list(find_damaged(cluster)) == []
 
 

@@ -10,7 +10,7 @@ import urllib.request
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from bkspark.admin import lost_bookies
+from bkspark.admin import absent_bookies
 from bkspark.admin.bookies import readonly
 from bkspark.cluster.cluster import Cluster
 
@@ -35,7 +35,7 @@ def test_bookies_are_told_by_state_and_space(run, small_cluster):
     small_cluster.bookie("bookie-3").rename(small_cluster.folder / "away")
     shutil.rmtree(small_cluster.bookie("bookie-4"))
     with Cluster(small_cluster.uri) as cluster:
-        lost_bookies.declare_lost(cluster, "bookie-4")
+        absent_bookies.declare_lost(cluster, "bookie-4")
     found = look(run)
     states = {state: n for (name, state), n in found.items() if name == "bkspark_bookies" and n}
     assert states == {"usable": 3, "read-only": 1, "unavailable": 1, "lost": 1}

@@ -11,9 +11,8 @@ import pyarrow as pa
 import pytest
 
 from bkspark import BookKeeper
-from bkspark.admin.damaged_pages import require_unnamed
-from bkspark.admin.damaged_records import find_damaged, look_at, set_aside
-from bkspark.admin.lost_bookies import declare_lost
+from bkspark.admin.absent_bookies import declare_lost
+from bkspark.admin.damaged_records import find_damaged, look_at, require_unnamed, set_aside
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import (
     CorruptDataError,

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from bkspark.admin import listed_ledgers
+from bkspark.admin import survey
 from bkspark.bookie.posix import PosixRoot
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cli import health
@@ -126,7 +126,7 @@ def test_a_ledger_of_a_log_that_is_deleted_is_missed(look, small_cluster, number
 def test_what_a_log_lets_go_of_between_two_looks_is_not_missed(small_cluster, numbers, monkeypatch):
     for _ in range(2):
         small_cluster.append("a", [numbers(0, 9)])
-    real, looks = listed_ledgers._listed, []
+    real, looks = survey._listed, []
 
     def listed(cluster, name):
         looks.append(real(cluster, name))
@@ -134,7 +134,7 @@ def test_what_a_log_lets_go_of_between_two_looks_is_not_missed(small_cluster, nu
             keeper.open_log(name).truncate(before_offset=9)
         return looks[-1]
 
-    monkeypatch.setattr(listed_ledgers, "_listed", listed)
+    monkeypatch.setattr(survey, "_listed", listed)
     with BookKeeper(small_cluster.uri) as keeper, Cluster(small_cluster.uri) as cluster:
         assert list(health._missing_ledgers(cluster, [])) == []
     assert looks == [(0, 1), (1,)]

@@ -1,0 +1,341 @@
+"""``rebalance``: move places from bookies with more data to bookies with less."""
+
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median_low
+
+from bkspark.admin.absent_bookies import leave_out_unreadable, left_records, why_left
+from bkspark.admin.auditing.copies import known_fragments
+from bkspark.admin.collecting.freeing import MeasureFiles
+from bkspark.admin.draining import LedgerRecords, read_records
+from bkspark.admin.maintenance import Facts, Left, Progress, Report, Tell, planned, telling
+from bkspark.admin.noted_damage import Marks, NotedDamage
+from bkspark.admin.repairing.repair import Repair, RepairPlan, RepairStep
+from bkspark.admin.repairing.repair_command import counters_of
+from bkspark.bookie.contract import BookieAddress
+from bkspark.cluster.bookie_status import BookieStatus
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password, make_digester
+from bkspark.errors import UnauthorizedError
+from bkspark.ledger.recovery.running import Runner
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.upkeep.balancing import THRESHOLD, Load, Movable, Move, farthest, moves_of
+from bkspark.protocol.upkeep.repairing import MemberState, Need, Way
+
+# --- rebalance plan ------------------------------------------------------------------------------
+# The moves of places between bookies, and the load of the bookies.
+
+
+BY_DISK = "bytes of ledgers per byte of disk"
+BY_BYTES = "bytes of ledgers"
+
+
+@dataclass(frozen=True, slots=True)
+class BalancePlan:
+    """The moves and their basis.
+
+    Attributes:
+        measure: the quantity equal on all bookies in perfect balance.
+        place_bytes: weight of each moved place.
+        left_alone: bookies neither giving nor taking places, with reasons.
+        locked: ids of ledgers not moved for lack of their password.
+    """
+
+    threshold: float
+    measure: str
+    loads: tuple[Load, ...]
+    moves: tuple[Move, ...]
+    place_bytes: tuple[float, ...]
+    left_alone: Mapping[str, str]
+    locked: tuple[int, ...]
+
+    @property
+    def repair(self) -> RepairPlan:
+        return RepairPlan(tuple(map(_step, self.moves)))
+
+    @property
+    def after(self) -> Mapping[Member, float]:
+        """Bytes on each bookie after all moves."""
+        used = {load.member: load.used for load in self.loads}
+        for move, size in zip(self.moves, self.place_bytes, strict=True):
+            used[move.place.member] -= size
+            used[move.to] += size
+        return used
+
+    @property
+    def facts(self) -> Facts:
+        after = self.after
+        return {
+            "threshold": self.threshold,
+            "measure": self.measure,
+            "farthest_from_mean": round(farthest(self.loads), 4),
+            "bookies": [
+                {
+                    "bookie_id": load.member.bookie_id,
+                    "used_bytes": round(load.used),
+                    "bytes_after": round(after[load.member]),
+                    "disk_bytes": round(load.capacity) if self.measure == BY_DISK else None,
+                    "takes": load.takes,
+                }
+                for load in self.loads
+            ],
+            "left_alone": dict(self.left_alone),
+            "without_password": list(self.locked),
+            "places": len(self.moves),
+            "bytes": round(sum(self.place_bytes)),
+            "steps": moved_rows(self.moves),
+        }
+
+
+def moved_rows(moves: Sequence[Move]) -> list[Facts]:
+    """Moves as rows of a table."""
+    return [
+        {
+            "ledger_id": move.place.ledger_id,
+            "fragment": move.place.fragment_first_entry_id,
+            "bookie_id": move.place.member.bookie_id,
+            "to": move.to.bookie_id,
+        }
+        for move in moves
+    ]
+
+
+def _step(move: Move) -> RepairStep:
+    reason = f"bookie {move.place.member.bookie_id} has more than the others"
+    need = Need(move.place, MemberState.ANSWERS, 0, reason)
+    return RepairStep(need, Way.REPLACE, is_move=True, to=move.to.bookie_id)
+
+
+# --- weighing ------------------------------------------------------------------------------------
+# Measure ledgers on bookies, and derive the weight of each place.
+#
+# A bookie reports its bytes of a ledger, not of a place. A bookie may have more bytes than its
+# places need (left by a removed place), or fewer (after a loss). So the weight of an entry is the
+# median over the ledger's bookies, and the weight of a place is the weight of its entries. The same
+# facts give the same weights, also during a move.
+
+
+LEDGERS_AT_ONCE = 2000
+"""Ledgers measured by one instruction."""
+
+Weights = Mapping[tuple[int, int], float]
+"""Weight of a place in bytes, by ledger id and first entry id of the fragment."""
+
+
+def weigh(
+    ledgers: Sequence[LedgerMetadata], addresses: Collection[BookieAddress], run: Runner
+) -> Weights:
+    """Return the weight of each place of closed ledgers, by the answering bookies."""
+    found: dict[tuple[int, int], float] = {}
+    for begin in range(0, len(ledgers), LEDGERS_AT_ONCE):
+        some = ledgers[begin : begin + LEDGERS_AT_ONCE]
+        asked = {address: tuple(_naming(some, address.member)) for address in addresses}
+        weighs = [MeasureFiles(address, ids) for address, ids in asked.items() if ids]
+        said: dict[tuple[int, Member], int] = {}
+        for instruction, answer in zip(weighs, run(weighs), strict=True):
+            for ledger_id, usage in answer.items() if isinstance(answer, Mapping) else ():
+                said[ledger_id, instruction.address.member] = usage.bytes
+        for ledger in some:
+            found |= dict(_places(ledger, said))
+    return found
+
+
+def _naming(ledgers: Sequence[LedgerMetadata], member: Member) -> Iterator[int]:
+    for ledger in ledgers:
+        if any(member in fragment.ensemble for fragment in ledger.fragments):
+            yield ledger.ledger_id
+
+
+def _places(
+    ledger: LedgerMetadata, said: Mapping[tuple[int, Member], int]
+) -> Iterator[tuple[tuple[int, int], float]]:
+    """Yield the weight of a place, for each fragment with entries."""
+    own: dict[Member, int] = {}
+    for fragment, (first, last) in known_fragments(ledger):
+        for member in fragment.ensemble:
+            own[member] = own.get(member, 0) + last - first + 1
+    known = [
+        said[ledger.ledger_id, member] / count
+        for member, count in own.items()
+        if (ledger.ledger_id, member) in said
+    ]
+    each = median_low(known) if known else 0.0
+    for fragment, (first, last) in known_fragments(ledger):
+        yield (ledger.ledger_id, fragment.first_entry_id), each * (last - first + 1)
+
+
+# --- rebalance command ---------------------------------------------------------------------------
+# ``rebalance``: move places from bookies with more data to bookies with less.
+#
+# The plan is made once, from records and bookies' answers; a repeated run plans anew. A move is
+# done and counts as in a repair (``admin.repairing``). If a record has changed meanwhile, the place
+# stays: a balance is not worth a second attempt.
+
+
+logger = logging.getLogger(__name__)
+
+VERB = "rebalance"
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceRequest:
+    """Arguments of a rebalance.
+
+    Attributes:
+        threshold: allowed distance of a bookie from the mean, as a fraction of the mean.
+        bytes_per_second: limit of the copy rate; None for unlimited.
+    """
+
+    threshold: float = THRESHOLD
+    password: Password = field(default_factory=Password)
+    bytes_per_second: float | None = None
+
+
+def rebalance(
+    cluster: Cluster,
+    wanted: RebalanceRequest,
+    *,
+    dry_run: bool = False,
+    run: Runner | None = None,
+    tell: Tell | None = None,
+    progress: Progress = lambda _done, _total: None,
+) -> Report:
+    """Move places until no bookie is farther from the mean than the threshold.
+
+    Raises:
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
+    """
+    runner = telling(run, tell)
+    unreadable = leave_out_unreadable(cluster)
+    records = read_records(cluster)
+    plan = plan_of(cluster, records, wanted, runner, cluster.left_out)
+    if dry_run:
+        return planned(VERB, plan)
+    work = Repair(cluster, wanted.password, runner, wanted.bytes_per_second)
+    work.carry_out(plan.repair, progress)
+    for item in work.left:
+        logger.info("rebalance: %s: %s", item.subject, item.reason)
+    done = {
+        "ledgers": len(work.repaired),
+        "places": work.counts["places"],
+        "bytes": work.counts["bytes"],
+    }
+    left = [*work.left, *_unreadable(records), *left_records(unreadable)]
+    carried_out = {step.need.place for step in work.done}
+    moved = [move for move in plan.moves if move.place in carried_out]
+    return Report(
+        VERB,
+        plan.facts,
+        done,
+        left,
+        counters_of(work.counts, len(work.repaired)),
+        {"moved": moved_rows(moved)},
+        f"{len(left):,} left" if left else "",
+    )
+
+
+def plan_of(
+    cluster: Cluster,
+    records: LedgerRecords,
+    wanted: RebalanceRequest,
+    run: Runner,
+    unreadable: Collection[str] = (),
+) -> BalancePlan:
+    """Plan the moves; change nothing.
+
+    Args:
+        unreadable: ids of bookies whose records cannot be read; ledgers that name one stay.
+    """
+    statuses = cluster.probe()
+    lost = cluster.lost_members()
+    alone = {s.record.bookie_id: s.problem for s in statuses if s.problem}
+    alone |= {member.bookie_id: "the bookie was declared lost" for member in lost}
+    alone |= dict.fromkeys(unreadable, "the metadata record of the bookie cannot be read")
+    known = [status for status in statuses if status.record.bookie_id not in alone]
+    closed = [x for x in records.ledgers if _is_settled(x, records)]
+    weights = weigh(closed, [cluster.address(status.record) for status in known], run)
+    loads = _loads(known, closed, weights)
+    locked = tuple(x.ledger_id for x in closed if not _is_readable(x, wanted.password))
+    damaged = NotedDamage(cluster).marks(status.member for status in known)
+    movable = (x for x in closed if x.ledger_id not in locked and not why_left(x, unreadable))
+    fragments = _movable(movable, weights, damaged)
+    is_by_disk = any(load.capacity != 1 for load in loads)
+    moves = moves_of(loads, list(fragments), wanted.threshold)
+    return BalancePlan(
+        wanted.threshold,
+        BY_DISK if is_by_disk else BY_BYTES,
+        tuple(loads),
+        tuple(moves),
+        tuple(_weight_of(move, weights) for move in moves),
+        alone,
+        locked,
+    )
+
+
+def _is_settled(ledger: LedgerMetadata, records: LedgerRecords) -> bool:
+    return ledger.state is LedgerState.CLOSED and ledger.ledger_id not in records.dropped
+
+
+def _loads(
+    statuses: Iterable[BookieStatus], ledgers: Iterable[LedgerMetadata], weights: Weights
+) -> list[Load]:
+    """Return the load of bookies, relative to disk size if all disk sizes are known."""
+    used: defaultdict[Member, float] = defaultdict(float)
+    for ledger in ledgers:
+        for fragment, _ in known_fragments(ledger):
+            for member in fragment.ensemble:
+                used[member] += weights[ledger.ledger_id, fragment.first_entry_id]
+    known = list(statuses)
+    is_by_disk = all(status.total_bytes > 0 for status in known)
+    return [
+        Load(
+            status.member,
+            status.record.domain,
+            used[status.member],
+            status.total_bytes if is_by_disk else 1,
+            status.may_join,
+        )
+        for status in known
+    ]
+
+
+def _movable(
+    ledgers: Iterable[LedgerMetadata], weights: Weights, damaged: Marks
+) -> Iterator[Movable]:
+    """Yield the movable places; a bookie with damage in a ledger gets no place of the ledger.
+
+    Nothing is ever overwritten, so damaged files would stay in the way.
+    """
+    marked: defaultdict[int, set[Member]] = defaultdict(set)
+    for member, ledger_id in damaged:
+        marked[ledger_id].add(member)
+    for ledger in ledgers:
+        for fragment, _ in known_fragments(ledger):
+            first = fragment.first_entry_id
+            yield Movable(
+                ledger.ledger_id,
+                first,
+                ledger.quorum,
+                fragment.ensemble,
+                weights[ledger.ledger_id, first],
+                ledger.left | marked[ledger.ledger_id],
+            )
+
+
+def _is_readable(ledger: LedgerMetadata, password: Password) -> bool:
+    try:
+        make_digester(ledger.settings.digest, password)
+    except UnauthorizedError:
+        return False
+    return True
+
+
+def _weight_of(move: Move, weights: Weights) -> float:
+    return weights[move.place.ledger_id, move.place.fragment_first_entry_id]
+
+
+def _unreadable(records: LedgerRecords) -> Iterator[Left]:
+    for key, reason in sorted(records.unreadable.items()):
+        yield Left(f"metadata record {key}", reason)

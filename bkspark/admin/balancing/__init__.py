@@ -1,1 +1,0 @@
-"""Rebalance: move places of closed ledgers until bookies are about equally used."""

@@ -1,1 +1,0 @@
-"""Decommission: empty bookies while the cluster is in use, and remove empty bookies."""

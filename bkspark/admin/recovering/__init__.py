@@ -1,1 +1,0 @@
-"""Recover many ledgers in one run: all ledgers without a writer, or named ledgers."""

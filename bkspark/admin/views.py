@@ -1,0 +1,579 @@
+"""Metadata as tables, for the ``view`` option of a read and for the command line.
+
+Every view is a schema and a function making its rows. Views are small: their rows grow with ledgers
+and bookies, not with entries. Views are for people: no decision uses the times they show.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from bkspark.admin.auditing.audit import gaps_of
+from bkspark.admin.auditing.copies import EVERYTHING, Copies
+from bkspark.admin.auditing.findings import Short, gap_row
+from bkspark.admin.survey import STUCK_SCHEMA, UnfinishedRecovery, unfinished_recoveries
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.cluster.records import UNREAD
+from bkspark.format import arrow_schema, layout
+from bkspark.ledger.creating import OPERATION_KEY, log_of
+from bkspark.log.reading.data_loss import was_set_aside
+from bkspark.log.reading.log_view import LogView, views_of
+from bkspark.protocol.ledger import sizes
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.protocol.log.ledger_list import LOST_ENTRIES, LoggedLedger, versions_of
+from bkspark.protocol.log.record import LogRecord
+from bkspark.storage.shown import shown_url
+
+# --- sharing -------------------------------------------------------------------------------------
+# Shared parts of all views: reading logs and ledgers, and formatting facts.
+
+
+Row = dict[str, Any]
+
+LISTED = "listed"
+DROPPED = "dropped"
+
+TIME = pa.timestamp("us", tz="UTC")
+CALENDAR_END_MS = 253_402_300_799_000
+"""The last second of the year 9999."""
+
+QUORUM_FIELDS = (
+    ("ensemble_size", pa.int32()),
+    ("write_quorum_size", pa.int32()),
+    ("ack_quorum_size", pa.int32()),
+    ("guarantees_write_quorum", pa.bool_()),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A table of metadata.
+
+    Attributes:
+        rows: (cluster, name of a log or None for all) -> rows that fit ``schema``.
+    """
+
+    schema: pa.Schema
+    rows: Callable[[Cluster, str | None], list[Row]]
+
+
+def columns_of(schema: bytes) -> list[str]:
+    """``name: type`` of every column of a stored schema."""
+    if not schema:
+        return []
+    return [f"{field.name}: {field.type}" for field in arrow_schema.decode(schema)]
+
+
+def sizes_of(row: Mapping[str, Any]) -> str:
+    """The quorum sizes in a row of ``logs`` or ``ledgers``, as ``E/Qw/Qa``; empty if unknown."""
+    if row["ensemble_size"] is None:
+        return ""
+    return f"{row['ensemble_size']}/{row['write_quorum_size']}/{row['ack_quorum_size']}"
+
+
+def timestamp(milliseconds: int) -> datetime | None:
+    """Return the time; None if not recorded, or outside of the calendar."""
+    is_known = 0 < milliseconds <= CALENDAR_END_MS
+    return datetime.fromtimestamp(milliseconds / 1000, UTC) if is_known else None
+
+
+def quorum_of(record: LogRecord | LedgerMetadata) -> Row:
+    """The columns of ``QUORUM_FIELDS``."""
+    return {
+        "ensemble_size": record.quorum.ensemble_size,
+        "write_quorum_size": record.quorum.write_quorum_size,
+        "ack_quorum_size": record.quorum.ack_quorum_size,
+        "guarantees_write_quorum": record.settings.guarantees_write_quorum,
+    }
+
+
+def all_logs(cluster: Cluster, log_name: str | None) -> Iterator[LogRecord]:
+    """Yield the named log, or all logs not deleted.
+
+    Raises:
+        NoSuchLedgerError: there is no log ``log_name``.
+    """
+    if log_name is not None:
+        yield cluster.log(log_name).value
+        return
+    for name in cluster.log_names():
+        seen = cluster.logs.get(name)
+        if seen is not None and not seen.value.is_tombstone:
+            yield seen.value
+
+
+def all_ledgers(cluster: Cluster, log_name: str | None) -> Iterator[LedgerMetadata]:
+    """Yield a log's ledgers, or all ledgers, with tombstones; raise the errors of ``all_logs``."""
+    if log_name is not None:
+        cluster.log(log_name)
+    for ledger_id in cluster.ledger_ids():
+        seen = cluster.ledgers.get(str(ledger_id))
+        if seen is not None and log_name in (None, log_of(seen.value)):
+            yield seen.value
+
+
+def places_of_ledgers(cluster: Cluster) -> dict[int, str]:
+    """Return ``LISTED`` or ``DROPPED`` by ledger id, for ledgers known to their logs."""
+    places: dict[int, str] = {}
+    for name in cluster.log_names():
+        seen = cluster.logs.get(name)
+        if seen is not None:
+            places |= dict.fromkeys(seen.value.listed_ids, LISTED)
+            places |= dict.fromkeys(seen.value.every_dropped_id(), DROPPED)
+    return places
+
+
+# --- bookie views --------------------------------------------------------------------------------
+# The view of bookies, each probed now.
+
+
+BOOKIES = pa.schema(
+    [
+        ("bookie_id", pa.string()),
+        ("url", pa.string()),
+        ("domain", pa.string()),
+        ("is_usable", pa.bool_()),
+        ("is_writable", pa.bool_()),
+        ("is_lost", pa.bool_()),
+        ("is_read_only", pa.bool_()),
+        ("is_full", pa.bool_()),
+        ("is_leaving", pa.bool_()),
+        ("free_bytes", pa.int64()),
+        ("incarnation", pa.string()),
+        ("problem", pa.string()),
+    ]
+)
+
+
+def bookies(cluster: Cluster, log_name: str | None) -> list[Row]:
+    """One row per registered bookie, probed now; with a log only bookies of its ledgers.
+
+    ``free_bytes`` is null if unknown, as for object stores and silent bookies.
+    """
+    lost = cluster.lost_members()
+    serving = None if log_name is None else _serving(cluster, log_name)
+    return [
+        {
+            "bookie_id": status.record.bookie_id,
+            "url": shown_url(status.record.url),
+            "domain": status.record.domain,
+            "is_usable": not status.problem,
+            "is_writable": not (status.problem or status.write_problem),
+            "is_lost": status.member in lost,
+            "is_read_only": status.record.is_read_only,
+            "is_full": status.is_full,
+            "is_leaving": status.record.is_leaving,
+            "free_bytes": status.free_bytes if status.tells_space else None,
+            "incarnation": status.record.incarnation,
+            "problem": status.problem or status.write_problem or status.full_note or None,
+        }
+        for status in cluster.probe()
+        if serving is None or status.record.bookie_id in serving
+    ]
+
+
+def _serving(cluster: Cluster, log_name: str) -> set[str]:
+    return {
+        member.bookie_id
+        for ledger in all_ledgers(cluster, log_name)
+        for fragment in ledger.fragments
+        for member in fragment.ensemble
+    }
+
+
+# --- ledger views --------------------------------------------------------------------------------
+# Views of ledgers: their places, missing copies, and stuck recoveries.
+
+
+LEDGERS = pa.schema(
+    [
+        ("ledger_id", pa.int64()),
+        ("log", pa.string()),
+        ("place", pa.string()),
+        ("state", pa.string()),
+        ("entries", pa.int64()),
+        ("bytes", pa.int64()),
+        ("term", pa.int64()),
+        ("fragments", pa.int32()),
+        *QUORUM_FIELDS,
+        ("digest_type", pa.string()),
+        ("created", TIME),
+    ]
+)
+
+FRAGMENTS = pa.schema(
+    [
+        ("ledger_id", pa.int64()),
+        ("log", pa.string()),
+        ("first_entry_id", pa.int64()),
+        ("last_entry_id", pa.int64()),
+        ("term", pa.int64()),
+        ("ensemble", pa.list_(pa.string())),
+    ]
+)
+
+UNDERREPLICATED = pa.schema(
+    [
+        ("ledger_id", pa.int64()),
+        ("log", pa.string()),
+        ("fragment", pa.int64()),
+        ("first_entry_id", pa.int64()),
+        ("last_entry_id", pa.int64()),
+        ("bookie_id", pa.string()),
+        ("copies", pa.string()),
+        ("is_unknown", pa.bool_()),
+        ("missing", pa.string()),
+        ("reason", pa.string()),
+    ]
+)
+
+
+UNREADABLE = "UNREADABLE"
+"""Shown in place of the state of a ledger with an unreadable record."""
+
+
+def ledgers(cluster: Cluster, log_name: str | None) -> list[Row]:
+    """One row per ledger, including tombstones; without a log also unreadable ledgers."""
+    rows = ledger_rows(cluster, all_ledgers(cluster, log_name))
+    if log_name is None and cluster.unreadable:
+        rows += _unreadable_rows(cluster, places_of_ledgers(cluster))
+    return sorted(rows, key=lambda row: int(row["ledger_id"]))
+
+
+def ledger_rows(cluster: Cluster, found: Iterable[LedgerMetadata]) -> list[Row]:
+    """The rows of ``ledgers`` for readable records."""
+    places = places_of_ledgers(cluster)
+    return [
+        {
+            "ledger_id": ledger.ledger_id,
+            "log": log_of(ledger),
+            "place": places.get(ledger.ledger_id),
+            "state": ledger.state.value,
+            "entries": None if ledger.last_entry_id is None else ledger.last_entry_id + 1,
+            "bytes": ledger.length_bytes,
+            "term": ledger.term,
+            "fragments": len(ledger.fragments),
+            **quorum_of(ledger),
+            "digest_type": ledger.settings.digest.digest_type,
+            "created": timestamp(ledger.settings.created_ms),
+        }
+        for ledger in found
+    ]
+
+
+def _unreadable_rows(cluster: Cluster, places: Mapping[int, str]) -> Iterator[Row]:
+    nothing: Row = dict.fromkeys(LEDGERS.names)
+    for ledger_id in cluster.ledger_ids():
+        if layout.ledger_key(ledger_id) in cluster.unreadable:
+            place = places.get(ledger_id)
+            yield {**nothing, "ledger_id": ledger_id, "place": place, "state": UNREADABLE}
+
+
+def fragments(cluster: Cluster, log_name: str | None) -> list[Row]:
+    """One row per fragment: a range of entries and its bookies."""
+    return [
+        row
+        for ledger in all_ledgers(cluster, log_name)
+        if ledger.state is not LedgerState.DELETING
+        for row in fragments_of(ledger)
+    ]
+
+
+def fragments_of(ledger: LedgerMetadata) -> list[Row]:
+    """The rows of ``fragments`` for one ledger."""
+    firsts = [fragment.first_entry_id for fragment in ledger.fragments]
+    lasts = [*(first - 1 for first in firsts[1:]), ledger.last_entry_id]
+    return [
+        {
+            "ledger_id": ledger.ledger_id,
+            "log": log_of(ledger),
+            "first_entry_id": fragment.first_entry_id,
+            "last_entry_id": last,
+            "term": fragment.term,
+            "ensemble": [member.bookie_id for member in fragment.ensemble],
+        }
+        for fragment, last in zip(ledger.fragments, lasts)
+    ]
+
+
+def underreplicated(cluster: Cluster, log_name: str | None) -> list[Row]:
+    """One row per missing or possibly missing copy, as an audit finds them.
+
+    A ledger created with too few copies gets a further row without a bookie.
+    """
+    ledgers = {ledger.ledger_id: ledger for ledger in all_ledgers(cluster, log_name)}
+    found = [gap_row(gap) for gap in gaps_of(cluster, sorted(ledgers))]
+    found += [_row_of_short(ledger) for ledger in ledgers.values() if sizes.is_short(ledger)]
+    return [{"log": log_of(ledgers[row["ledger_id"]]), **row} for row in found]
+
+
+def _row_of_short(ledger: LedgerMetadata) -> Row:
+    last = ledger.last_entry_id
+    return {
+        "ledger_id": ledger.ledger_id,
+        "fragment": ledger.first_available,
+        "first_entry_id": ledger.first_available,
+        "last_entry_id": last,
+        "bookie_id": None,
+        "copies": Copies.BELOW_WRITE_QUORUM.value,
+        "is_unknown": False,
+        "missing": EVERYTHING,
+        "reason": Short.of(ledger).reason,
+    }
+
+
+def recoveries(cluster: Cluster, log_name: str | None) -> list[Row]:
+    """One row per ledger IN_RECOVERY, with the reason it cannot be closed."""
+    return recovery_rows(cluster, all_ledgers(cluster, log_name))
+
+
+def recovery_rows(cluster: Cluster, found: Iterable[LedgerMetadata]) -> list[Row]:
+    """The rows of ``recoveries`` for readable records."""
+    return [_recovery(unfinished) for unfinished in unfinished_recoveries(cluster, found)]
+
+
+def recovery_of(cluster: Cluster, ledger: LedgerMetadata) -> Row | None:
+    """The row of ``recoveries`` for one ledger; None if not IN_RECOVERY."""
+    return next(iter(recovery_rows(cluster, [ledger])), None)
+
+
+def _recovery(found: UnfinishedRecovery) -> Row:
+    stuck = found.stuck
+    return {
+        "ledger_id": found.ledger.ledger_id,
+        "log": log_of(found.ledger),
+        "term": found.ledger.term,
+        "entry_id": stuck and stuck.entry_id,
+        "waiting_for": list(stuck.waiting_for) if stuck else [],
+        "reason": stuck and stuck.reason,
+        "hint": stuck and stuck.hint,
+        "told": stuck and timestamp(stuck.told_ms),
+    }
+
+
+# --- log views -----------------------------------------------------------------------------------
+# Views of logs: their state, and their ledgers in order.
+
+
+LOGS = pa.schema(
+    [
+        ("log", pa.string()),
+        ("entries", pa.int64()),
+        ("first_offset", pa.int64()),
+        ("end_offset", pa.int64()),
+        ("bytes", pa.int64()),
+        ("is_end_known", pa.bool_()),
+        ("ledgers", pa.int32()),
+        ("tail", pa.list_(pa.int64())),
+        ("tail_confirmed", pa.list_(pa.int64())),
+        ("is_sealed", pa.bool_()),
+        ("generation", pa.int32()),
+        *QUORUM_FIELDS,
+        ("is_unbounded", pa.bool_()),
+        ("retention_bytes", pa.int64()),
+        ("retention_seconds", pa.float64()),
+        ("digest_type", pa.string()),
+        ("columns", pa.list_(pa.string())),
+        ("created", TIME),
+        ("changed", TIME),
+    ]
+)
+
+HISTORY = pa.schema(
+    [
+        ("log", pa.string()),
+        ("generation", pa.int32()),
+        ("version", pa.int64()),
+        ("timestamp", TIME),
+        ("operation", pa.string()),
+        ("ledger_id", pa.int64()),
+        ("first_offset", pa.int64()),
+        ("entries", pa.int64()),
+        ("bytes", pa.int64()),
+        (
+            "transactions",
+            pa.list_(pa.struct([("app_id", pa.string()), ("version", pa.int64())])),
+        ),
+    ]
+)
+
+
+LOST = "lost"
+"""The operation of a ledger whose metadata record an operator set aside."""
+
+
+def logs(cluster: Cluster, log_name: str | None, password: Password | None = None) -> list[Row]:
+    """One row per log, up to the current readable end.
+
+    If the readable end of an open tail is unknown, ``is_end_known`` is false: the row describes the
+    closed ledgers, and further entries may exist.
+    """
+    records = list(all_logs(cluster, log_name))
+    seen = views_of(cluster, records, password or Password())
+    return [_log_row(log, seen.get(log.name)) for log in records]
+
+
+def _log_row(log: LogRecord, view: LogView | None) -> Row:
+    shown = view or LogView(log)
+    return {
+        "log": log.name,
+        "entries": shown.end_offset - shown.first_offset - _lost_count(log),
+        "first_offset": shown.first_offset,
+        "end_offset": shown.end_offset,
+        "bytes": shown.length_bytes,
+        "is_end_known": view is not None,
+        "ledgers": log.ledger_count + len(log.tail),
+        "tail": list(log.tail),
+        "tail_confirmed": [_confirmed(shown, ledger_id) for ledger_id in log.tail],
+        "is_sealed": log.is_sealed,
+        "generation": log.generation,
+        **quorum_of(log),
+        "is_unbounded": log.is_unbounded,
+        "retention_bytes": log.retention.byte_count,
+        "retention_seconds": _seconds(log.retention.milliseconds),
+        "digest_type": log.digest.digest_type,
+        "columns": columns_of(log.schema),
+        "created": timestamp(log.times.created_ms),
+        "changed": timestamp(log.times.changed_ms),
+    }
+
+
+def _lost_count(log: LogRecord) -> int:
+    """Return how many offsets of the log belong to no entry; 0 if a page is unreadable."""
+    with suppress(*UNREAD):
+        return log.lost_count(log.first_offset, log.end_offset)
+    return 0
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000
+
+
+def _confirmed(view: LogView, ledger_id: int) -> int | None:
+    """Return the number of readable entries of a tail ledger; None if not looked up."""
+    counts = {place.ledger_id: place.entry_count for place in view.tail}
+    return counts.get(ledger_id, 0) if ledger_id in view.metadata else None
+
+
+def history(cluster: Cluster, log_name: str | None, password: Password | None = None) -> list[Row]:
+    """The origin of each log's content: its newest truncation, then each listed ledger.
+
+    A closed ledger keeps its version for ever. An open ledger has no version yet, but the entries
+    and bytes readable now, if known. A ledger made by a compaction has the version of the last
+    replaced ledger. A ledger whose record was set aside has the operation "lost"; without entries
+    if not even their number is known.
+    """
+    records = list(all_logs(cluster, log_name))
+    open_ended = [log for log in records if log.tail]
+    seen = views_of(cluster, open_ended, password or Password())
+    views = [seen.get(log.name) or LogView(log) for log in records]
+    return [row for view in views for row in (*_truncation(view.record), *_writes(cluster, view))]
+
+
+def _truncation(log: LogRecord) -> Iterator[Row]:
+    """Yield the log's new beginning; a truncation removes entries and is no version of its own."""
+    if log.first_offset:
+        yield {
+            **dict.fromkeys(HISTORY.names),
+            "log": log.name,
+            "generation": log.generation,
+            "timestamp": timestamp(log.times.truncated_ms or 0),
+            "operation": "truncate",
+            "first_offset": log.first_offset,
+        }
+
+
+def _writes(cluster: Cluster, view: LogView) -> Iterator[Row]:
+    log = view.record
+    behind = log.listed.first_version
+    for place in log.every_ledger():
+        behind += versions_of([place])
+        yield _write(cluster, log, place.ledger_id, behind - 1, place)
+    places = {place.ledger_id: place for place in view.tail}
+    for ledger_id in log.tail:
+        yield _write(cluster, log, ledger_id, None, places.get(ledger_id))
+
+
+def _write(
+    cluster: Cluster,
+    log: LogRecord,
+    ledger_id: int,
+    version: int | None,
+    place: LoggedLedger | None,
+) -> Row:
+    seen = cluster.ledgers.get(str(ledger_id))
+    ledger = None if seen is None else seen.value
+    is_lost = ledger is None and was_set_aside(cluster, ledger_id)
+    has_unknown_end = place is not None and place.entry_count >= LOST_ENTRIES
+    began_ms = ledger.settings.created_ms if ledger else 0
+    noted = ledger.settings.custom_metadata if ledger else {}
+    return {
+        "log": log.name,
+        "generation": log.generation,
+        "version": version,
+        "timestamp": timestamp(place.closed_ms if place and place.closed_ms else began_ms),
+        "operation": LOST if is_lost else noted.get(OPERATION_KEY),
+        "ledger_id": ledger_id,
+        "first_offset": place and place.first_offset,
+        "entries": None if has_unknown_end else place and place.entry_count,
+        "bytes": place and place.length_bytes,
+        "transactions": _transactions(ledger),
+    }
+
+
+def _transactions(ledger: LedgerMetadata | None) -> list[Row]:
+    done = {} if ledger is None else ledger.transactions
+    return [{"app_id": app_id, "version": version} for app_id, version in sorted(done.items())]
+
+
+# --- views ---------------------------------------------------------------------------------------
+
+
+__all__ = [
+    "DROPPED",
+    "LISTED",
+    "LOST",
+    "VIEWS",
+    "Row",
+    "View",
+    "bookies",
+    "columns_of",
+    "fragments",
+    "fragments_of",
+    "history",
+    "ledger_rows",
+    "ledgers",
+    "logs",
+    "recoveries",
+    "recovery_of",
+    "recovery_rows",
+    "sizes_of",
+    "table",
+    "timestamp",
+    "underreplicated",
+]
+
+VIEWS: dict[str, View] = {
+    "logs": View(LOGS, logs),
+    "ledgers": View(LEDGERS, ledgers),
+    "fragments": View(FRAGMENTS, fragments),
+    "bookies": View(BOOKIES, bookies),
+    "history": View(HISTORY, history),
+    "underreplicated": View(UNDERREPLICATED, underreplicated),
+    "recoveries": View(STUCK_SCHEMA, recoveries),
+}
+
+
+def table(view: str, cluster: Cluster, log_name: str | None) -> pa.Table:
+    """Return the rows of the named view.
+
+    Raises:
+        NoSuchLedgerError: there is no log ``log_name``.
+    """
+    found = VIEWS[view]
+    return pa.Table.from_pylist(found.rows(cluster, log_name), schema=found.schema)
