@@ -9,10 +9,10 @@ import pyarrow as pa
 from bkspark.admin.absent_bookies import declare_lost
 from bkspark.cluster import arguments, client_metrics
 from bkspark.cluster.bookie_status import BookieStatus
-from bkspark.cluster.bound import BoundToProcess
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.guards import BoundToProcess
+from bkspark.cluster.log_messages import leave_out
 from bkspark.cluster.password import Password, make_digester
-from bkspark.cluster.stepping_over import leave_out
 from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.format import arrow_schema, digest, layout, schema_text
 from bkspark.ledger.creating import LOG_KEY, create_ledger
@@ -34,7 +34,7 @@ from bkspark.metadata import patience
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
 from bkspark.protocol.log.settings import LogSettings
-from bkspark.storage.shown import shown_url
+from bkspark.storage.address import shown_url
 
 
 class BookKeeper(BoundToProcess):

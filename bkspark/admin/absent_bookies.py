@@ -9,7 +9,7 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.cluster import bookie_client
 from bkspark.cluster.bookie_client import BookieClient
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.stepping_over import leave_out
+from bkspark.cluster.log_messages import leave_out
 from bkspark.errors import (
     BookieUnavailableError,
     BookKeeperError,

@@ -27,7 +27,7 @@ from bkspark.admin.restored_records import (
     restored_log,
 )
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.decisions import tell
+from bkspark.cluster.log_messages import tell
 from bkspark.cluster.records import UNREAD
 from bkspark.errors import (
     BookKeeperError,
@@ -53,7 +53,7 @@ from bkspark.metadata import uri as metadata_stores
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.protocol.log.ledger_list import LogPage, PageSource, pages_of
 from bkspark.protocol.log.record import LogRecord
-from bkspark.storage.shown import shown_url
+from bkspark.storage.address import shown_url
 
 # --- damaged pages -------------------------------------------------------------------------------
 # Describe an unreadable page of a log, and find out whether the log names the page.

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from bkspark import environment
-from bkspark.bookie.messages import about
+from bkspark.bookie.contract import about
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.fan_out import Heartbeat
 from bkspark.format.report_record import ReportRecord

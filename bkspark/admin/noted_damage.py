@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.decisions import tell
+from bkspark.cluster.log_messages import tell
 from bkspark.cluster.records import Records
 from bkspark.errors import BookKeeperError
 from bkspark.format import damage_record, layout

@@ -11,11 +11,10 @@ from bkspark.admin.survey import Survey
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.decisions import tell
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
-from bkspark.cluster.notes import Notes
+from bkspark.cluster.log_messages import leave_out, tell
 from bkspark.cluster.password import Password
-from bkspark.cluster.stepping_over import leave_out
+from bkspark.cluster.records import Notes
 from bkspark.errors import (
     BookieUnavailableError,
     BookKeeperError,

@@ -25,8 +25,7 @@ from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
 from bkspark.protocol.log.cursor import CursorRecord
 from bkspark.protocol.log.lost import with_lost
 from bkspark.protocol.log.record import LogRecord
-from bkspark.storage.address import canonical
-from bkspark.storage.shown import shown_url
+from bkspark.storage.address import canonical, shown_url
 
 # --- restored records ----------------------------------------------------------------------------
 # Records replacing records set aside.

@@ -27,7 +27,7 @@ from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.ledger_list import LOST_ENTRIES, LoggedLedger, versions_of
 from bkspark.protocol.log.record import LogRecord
-from bkspark.storage.shown import shown_url
+from bkspark.storage.address import shown_url
 
 # --- sharing -------------------------------------------------------------------------------------
 # Shared parts of all views: reading logs and ledgers, and formatting facts.

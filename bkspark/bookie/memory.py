@@ -13,16 +13,16 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from bkspark.bookie.checks import (
+    GrowingJournal,
     check_cookie,
     check_range,
     post_check,
     split_name,
 )
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal, Usage
-from bkspark.bookie.growing_journal import GrowingJournal
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format.layout import COOKIE
-from bkspark.storage.shown import shown_url
+from bkspark.storage.address import shown_url
 
 FREE_BYTES = 2**40
 TOTAL_BYTES = 2**41

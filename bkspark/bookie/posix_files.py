@@ -11,12 +11,75 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from bkspark import progress
-from bkspark.bookie.contract import Buffer, Journal
-from bkspark.bookie.growing_journal import GrowingJournal
-from bkspark.bookie.os_errors import UnavailableOnOSError
-from bkspark.bookie.posix_pinned import PinnedDirectory
+from bkspark.bookie.checks import GrowingJournal, UnavailableOnOSError
+from bkspark.bookie.contract import BookieAddress, Buffer, Journal
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
-from bkspark.storage import posix_calls, slices
+from bkspark.storage import posix_calls
+
+# --- posix pinned --------------------------------------------------------------------------------
+# Files kept open, so that a later post-check recognises a bookie's directory.
+#
+# A path that leads to the numbers of an open file leads to that file: while it is open, its inode
+# number is not reused. A copied, restored or recreated directory has different numbers.
+# ``posix_post_check`` draws the conclusions.
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """An open file or folder, and its path for later look-ups."""
+
+    path: str
+    descriptor: int
+    status: os.stat_result
+
+    def is_at(self, found: os.stat_result) -> bool:
+        """Whether ``found`` is this file."""
+        return found.st_ino == self.status.st_ino and found.st_dev == self.status.st_dev
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedDirectory:
+    """The open files of one directory that holds a journal.
+
+    Attributes:
+        address: of the bookie in the directory.
+        journal_path: of the journal.
+        cookie: its file, with the content ``cookie_bytes``.
+        markers: the folder of the ledger's term markers, ``markers_parts`` under the root.
+    """
+
+    address: BookieAddress
+    journal_path: str
+    cookie: OpenFile
+    cookie_bytes: bytes
+    markers: OpenFile
+    markers_parts: tuple[str, ...]
+
+    def is_cookie_there(self) -> bool:
+        """Whether the cookie's path leads to the open cookie, with unchanged content."""
+        if not self.cookie.is_at(os.stat(self.cookie.path, follow_symlinks=False)):
+            return False
+        # One byte more than expected, to notice added bytes.
+        length = len(self.cookie_bytes) + 1
+        return os.pread(self.cookie.descriptor, length, 0) == self.cookie_bytes
+
+    def open_markers(self) -> int:
+        """Descriptor of the folder under the path of the markers, opened now.
+
+        Not the already open descriptor: a caching file system looks again only at an open.
+        """
+        return os.open(self.markers.path, posix_calls.FOLDER_FLAGS)
+
+    def close(self) -> None:
+        self.cookie.close()
+        self.markers.close()
+
+
+# --- posix files ---------------------------------------------------------------------------------
+
 
 # The most parts that one writev takes: IOV_MAX of Linux and the BSDs.
 _PARTS_MAX = 1024
@@ -53,7 +116,7 @@ class PosixEntryFile:
                 length = memoryview(data).nbytes
                 posix_calls.start_writeback(temp.descriptor, self._length, length)
                 self._length += length
-                self._write_back(temp, self._length - slices.WINDOW_BYTES)
+                self._write_back(temp, self._length - posix_calls.WINDOW_BYTES)
             except BaseException:
                 self.discard()
                 raise
@@ -82,7 +145,7 @@ class PosixEntryFile:
     def _write_back(self, temp: Temp, end: int) -> None:
         """Wait until the disk has taken the bytes before ``end``."""
         if end > self._written_back:
-            slices.write_back(temp.descriptor, self._written_back, end)
+            posix_calls.write_back(temp.descriptor, self._written_back, end)
             self._written_back = end
 
     def _require(self) -> Temp:
@@ -127,13 +190,13 @@ class PosixJournal(GrowingJournal):
         length = sum(len(view) for view in views)
         progress.work_on(self._identity[0])
         with UnavailableOnOSError(self._bookie_name, "append to", self._name):
-            if length <= slices.SLICE_BYTES and len(views) <= _PARTS_MAX:
+            if length <= posix_calls.SLICE_BYTES and len(views) <= _PARTS_MAX:
                 self._write(views)  # a small write says nothing of the disk
             else:
                 for pieces in _cut(views):
                     self._write(pieces)
                     progress.made()
-                slices.write_back(self._fd, self.end, self.end + length)
+                posix_calls.write_back(self._fd, self.end, self.end + length)
             os.fdatasync(self._fd)
         progress.made()
         return length
@@ -169,13 +232,13 @@ class PosixJournal(GrowingJournal):
 def _cut(views: Sequence[memoryview]) -> Iterator[list[memoryview]]:
     """Group ``views`` for single write calls, each at most a slice."""
     group: list[memoryview] = []
-    room = slices.SLICE_BYTES
+    room = posix_calls.SLICE_BYTES
     for view in views:
-        for first in range(0, len(view), slices.SLICE_BYTES):
-            piece = view[first : first + slices.SLICE_BYTES]
+        for first in range(0, len(view), posix_calls.SLICE_BYTES):
+            piece = view[first : first + posix_calls.SLICE_BYTES]
             if len(piece) > room or len(group) == _PARTS_MAX:
                 yield group
-                group, room = [], slices.SLICE_BYTES
+                group, room = [], posix_calls.SLICE_BYTES
             group.append(piece)
             room -= len(piece)
     if group:

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from bkspark import environment
 from bkspark.bookie.contract import Bookie, BookieAddress, BookieKind, BookieStorage
 from bkspark.bookie.posix import PosixBookie
-from bkspark.bookie.posix_storage import PosixStorage
+from bkspark.bookie.posix_place import PosixStorage
 from bkspark.errors import InvalidRequestError
 from bkspark.storage import outside
-from bkspark.storage.shown import shown_url
+from bkspark.storage.address import shown_url
 
 
 def _memory_bookie(address: BookieAddress) -> Bookie:

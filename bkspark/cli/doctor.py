@@ -27,7 +27,7 @@ from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError
 from bkspark.quantities import plural
-from bkspark.storage.shown import shown_url
+from bkspark.storage.address import shown_url
 
 SOURCE_MODULE = "pyspark_bookkeeper"
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bkspark.bookie.messages import on_bookie
+from bkspark.bookie.contract import on_bookie
 from bkspark.cli.output import Column, json_line, note, print_table
 from bkspark.log.reading.ordered_read import InlineRead, OrderedRead
 

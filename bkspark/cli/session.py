@@ -12,7 +12,7 @@ from bkspark.cluster.arguments import METADATA_URI_VARIABLE
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
-from bkspark.storage.shown import shown_url
+from bkspark.storage.address import shown_url
 
 AcceptStorageRiskOption = Annotated[
     bool,

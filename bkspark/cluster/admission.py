@@ -22,10 +22,8 @@ from bkspark.format import cookie as cookie_format
 from bkspark.format import layout
 from bkspark.format.cluster import BookieRecord
 from bkspark.format.cookie import Cookie
-from bkspark.storage.address import canonical
+from bkspark.storage.address import canonical, parse, require_fit, shown_url
 from bkspark.storage.file_systems import why_unsafe
-from bkspark.storage.place import parse
-from bkspark.storage.shown import require_fit, shown_url
 
 _MEMORY = "memory://"
 

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
+from bkspark.bookie.checks import TooManyOpenFilesError
 from bkspark.bookie.contract import BookieAddress
-from bkspark.bookie.os_errors import TooManyOpenFilesError
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.records import Records
 from bkspark.errors import BookieUnavailableError, BookKeeperError

@@ -5,20 +5,17 @@ from functools import partial
 from typing import Self
 
 from bkspark import environment
+from bkspark.bookie.checks import TooManyOpenFilesError
 from bkspark.bookie.contract import BookieAddress
-from bkspark.bookie.os_errors import TooManyOpenFilesError
 from bkspark.cluster import admission, bookie_client, fan_out
 from bkspark.cluster.admission import NewBookie, Site
 from bkspark.cluster.bookie_client import BookieClient
 from bkspark.cluster.bookie_status import BookieStatus, Usable, look_at, note_fullness, usable
-from bkspark.cluster.bound import BoundToProcess
-from bkspark.cluster.founding import make_cluster
-from bkspark.cluster.hang_memory import HangMemory
+from bkspark.cluster.guards import BoundToProcess
+from bkspark.cluster.hanging import HangMemory, TimedStore, patient
+from bkspark.cluster.log_messages import leave_out, leave_out_into
 from bkspark.cluster.log_records import LogRecords
-from bkspark.cluster.records import Records, StepOver, Versioned
-from bkspark.cluster.stepping_over import leave_out, leave_out_into
-from bkspark.cluster.timed_store import TimedStore, patient
-from bkspark.cluster.upkeep_records import UpkeepRecords
+from bkspark.cluster.records import Records, StepOver, UpkeepRecords, Versioned, make_cluster
 from bkspark.errors import (
     BookieUnavailableError,
     CorruptDataError,
@@ -35,8 +32,7 @@ from bkspark.protocol.bookies.quarantine import Quarantine
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.log.record import LogRecord
 from bkspark.storage import access
-from bkspark.storage.address import canonical
-from bkspark.storage.shown import shown_url
+from bkspark.storage.address import canonical, shown_url
 
 
 class Cluster(BoundToProcess):

@@ -24,8 +24,8 @@ records so, before the first micro-batch.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from bkspark.bookie.checks import TooManyOpenFilesError
 from bkspark.bookie.contract import BookieAddress, Journal
-from bkspark.bookie.os_errors import TooManyOpenFilesError
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster import bookie_client
 from bkspark.cluster.bookie_client import BookieClient

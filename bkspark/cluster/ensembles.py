@@ -11,23 +11,65 @@ Rule 3. If fewer bookies than wanted are usable after that, a new ledger is smal
 until a request for a second writer has failed too: one lost answer makes no ledger smaller.
 """
 
+import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
+from bkspark.cluster import log_messages
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun, Joining, enlist
-from bkspark.cluster.refusals import give_up, naming
-from bkspark.cluster.stepping_over import leave_out, leave_out_into, leave_out_unless
+from bkspark.cluster.log_messages import leave_out, leave_out_into, leave_out_unless
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.format.digest import Digester
 from bkspark.protocol.bookies import placement
 from bkspark.protocol.bookies.placement import Candidate
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, Member
 from bkspark.protocol.ledger.quorum import Quorum
+
+# --- refusals ------------------------------------------------------------------------------------
+# What a writer notes and says of bookies that did not join.
+
+
+logger = logging.getLogger(__name__)
+
+
+def give_up(
+    cluster: Cluster, ledger_id: int, refused: Collection[BookieAddress], begun: Begun
+) -> dict[str, str]:
+    """Note that bookies did not join, and return the reasons.
+
+    Raises:
+        NothingSentError: this process could not ask, which is no bookie's fault.
+    """
+    begun.require_asked()
+    reasons = {address.bookie_id: begun.failed[address.bookie_id] for address in refused}
+    for address in refused:
+        cluster.note_failure(address.member)
+        log_messages.given_up(logger, ledger_id, address.bookie_id, reasons[address.bookie_id])
+    return reasons
+
+
+@contextmanager
+def naming(refused: Mapping[str, str]) -> Iterator[None]:
+    """Add to a ``NotEnoughBookiesError`` the bookies that seemed usable and refused."""
+    try:
+        yield
+    except NotEnoughBookiesError as error:
+        if not refused:
+            raise
+        names, reasons = ", ".join(sorted(refused)), "; ".join(dict.fromkeys(refused.values()))
+        raise NotEnoughBookiesError(
+            f"{error.args[0]}: writes to {names} failed just now ({reasons})",
+            hint=error.hint,
+        ) from error
+
+
+# --- ensembles -----------------------------------------------------------------------------------
+
 
 SPARES_MAX = 4
 """More bookies do not fail during one write, unless all fail together."""

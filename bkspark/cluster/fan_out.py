@@ -24,9 +24,8 @@ from typing import Any, Generic, TypeVar
 
 from bkspark import environment
 from bkspark.cluster.bookie_client import BookieClient
-from bkspark.cluster.client_counts import ClientCounts
-from bkspark.cluster.hang_memory import PendingAnswer
-from bkspark.cluster.patience import Patience
+from bkspark.cluster.client_metrics import ClientCounts
+from bkspark.cluster.hanging import Patience, PendingAnswer
 from bkspark.errors import BookieUnavailableError
 from bkspark.progress import overslept
 

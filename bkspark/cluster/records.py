@@ -1,17 +1,13 @@
-"""Typed records in a metadata store, and the one loop that changes them.
+"""Typed records in a metadata store, and the one loop that changes them."""
 
-Every change carries a random nonce. After a conflict or an unknown outcome the record is read back,
-and ``put_outcome`` decides: if the bytes are equal, the change is stored (R8, H6, RB-27). A missing
-change is sent again, with the same bytes for the same version.
-"""
-
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial
 from typing import Generic, TypeVar
 
 from bkspark import environment
-from bkspark.cluster.put_outcome import PutOutcome, outcome
 from bkspark.errors import (
     BookKeeperError,
     CorruptDataError,
@@ -21,7 +17,58 @@ from bkspark.errors import (
     NothingSentError,
     OutcomeUnknownError,
 )
+from bkspark.format import cluster as cluster_format
+from bkspark.format import layout, report_record
+from bkspark.format import recovery as recovery_format
+from bkspark.format.cluster import ClusterRecord
+from bkspark.format.recovery import AwayBookie, LostBookie, StuckRecovery
+from bkspark.format.report_record import ReportRecord
+from bkspark.metadata import uri as metadata_stores
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
+
+# --- put outcome ---------------------------------------------------------------------------------
+# The outcome of a change whose answer was lost, as far as the record itself shows.
+#
+# The rule: **a version is made once, and the bytes of each change are unique.** So the record found
+# now decides about a change sent for the version after ``expected``:
+#
+# - its own bytes: the change is stored;
+# - the next version with other bytes: another client's change was stored, and this change is or
+#   will be refused;
+# - version ``expected``: the change is not there yet;
+# - a later version: unknown, as the first newer version may have been this change.
+
+
+class PutOutcome(Enum):
+    """The certain outcome of a change."""
+
+    STORED = "the store has it as the newest version"
+    LOST = "another client stored this version first, so it can never be stored"
+    ABSENT = "it is not stored, but its request may still arrive"
+    UNKNOWN = "other versions followed a version that may have been this one"
+
+
+def outcome(found: VersionedBytes | None, data: bytes, expected: int | None) -> PutOutcome:
+    """The certain outcome of storing ``data`` after version ``expected`` (None: create).
+
+    Args:
+        found: the newest version, read after the answer was lost; None if there is no record.
+    """
+    if found is not None and found.value == data:
+        return PutOutcome.STORED
+    version = None if found is None else found.version
+    if version == expected:
+        return PutOutcome.ABSENT
+    return PutOutcome.LOST if version == (expected or 0) + 1 else PutOutcome.UNKNOWN
+
+
+# --- records -------------------------------------------------------------------------------------
+# Typed records in a metadata store, and the one loop that changes them.
+#
+# Every change carries a random nonce. After a conflict or an unknown outcome the record is read
+# back, and ``put_outcome`` decides: if the bytes are equal, the change is stored (R8, H6, RB-27). A
+# missing change is sent again, with the same bytes for the same version.
+
 
 T = TypeVar("T")
 
@@ -256,3 +303,105 @@ class Records(Generic[T]):
             f"{self._key(name)} was not changed: no reader could read it afterwards: {reason}",
             hint="give values within their bounds",
         )
+
+
+# --- notes ---------------------------------------------------------------------------------------
+# Advisory records: losing a note loses no data, so a failing note stops no work.
+#
+# Rule. An unreadable note counts as absent, and the next note replaces it. Data for which that
+# would be a loss belongs in a record, where unknown is never absent (``records``).
+
+
+logger = logging.getLogger(__name__)
+
+
+class Notes(Records[T]):
+    """Notes of one kind."""
+
+    def get(self, name: str) -> Versioned[T] | None:
+        """The newest note; None if there is none, or no readable note."""
+        try:
+            return super().get(name)
+        except (CorruptDataError, NothingSentError, OutcomeUnknownError) as error:
+            logger.warning("note %s cannot be read: %s", self.key(name), error.args[0])
+            return None
+
+    def note(self, name: str, value: T) -> None:
+        """Store ``value`` in place of any earlier note.
+
+        Raises:
+            MetadataVersionError: other clients kept changing the note.
+            OutcomeUnknownError: the note may not have been stored.
+        """
+        for attempt in range(UPDATE_TRIES_MAX):
+            try:
+                self.write_over(name, value)
+                return
+            except MetadataVersionError:
+                back_off(attempt)
+        raise MetadataVersionError(
+            f"other clients changed {self.key(name)} in each attempt to note something there"
+        )
+
+    def try_to_note(self, name: str, value: T) -> str:
+        """Note ``value``; return why it may not be stored, in one line, or an empty text."""
+        try:
+            self.note(name, value)
+        except BookKeeperError as error:
+            logger.warning("%s could not be stored: %s", self.key(name), error.args[0])
+            return str(error.args[0])
+        return ""
+
+
+# --- upkeep records ------------------------------------------------------------------------------
+# Records of upkeep about a cluster, for later runs and for operators.
+
+
+class UpkeepRecords:
+    """The records about bookies and runs; none describes a ledger's contents.
+
+    Attributes:
+        recoveries: why a ledger could not be recovered, by its id.
+        lost: bookies that an operator declared lost for ever.
+        away: since when a bookie has been silent.
+        reports: the findings of each command's last run.
+    """
+
+    def __init__(self, store: MetadataStore) -> None:
+        self.recoveries: Records[StuckRecovery] = Records(
+            store,
+            lambda name: layout.recovery_key(int(name)),
+            recovery_format.encode_stuck,
+            lambda name, data: recovery_format.decode_stuck(int(name), data),
+        )
+        self.lost: Records[LostBookie] = Records(
+            store, layout.lost_key, recovery_format.encode_lost, recovery_format.decode_lost
+        )
+        self.away: Notes[AwayBookie] = Notes(
+            store, layout.away_key, recovery_format.encode_away, recovery_format.decode_away
+        )
+        self.reports: Notes[ReportRecord] = Notes(
+            store, layout.report_key, report_record.encode, report_record.decode
+        )
+
+
+# --- founding ------------------------------------------------------------------------------------
+# Makes the metadata of a new cluster: the store, and the record with the cluster's identity.
+
+
+def make_cluster(metadata_uri: str, record: ClusterRecord) -> None:
+    """Make the empty place at ``metadata_uri`` the metadata store of a cluster.
+
+    Raises:
+        InvalidRequestError: the place is not empty, or the store cannot be made.
+    """
+    store = metadata_stores.format_store(metadata_uri, record.group)
+    try:
+        Records(
+            store,
+            lambda name: name,
+            cluster_format.encode_cluster,
+            lambda _name, data: cluster_format.decode_cluster(data),
+        ).create(layout.CLUSTER_KEY, record)
+    finally:
+        store.close()

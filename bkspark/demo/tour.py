@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from bkspark import environment
-from bkspark.bookie.messages import told_of
+from bkspark.bookie.contract import told_of
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.password import Password
 from bkspark.demo import damage as damage_module

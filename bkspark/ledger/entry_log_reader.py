@@ -12,10 +12,9 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from bkspark.bookie.contract import BookieAddress, ReadableRoot
-from bkspark.bookie.messages import told_of
+from bkspark.bookie.contract import BookieAddress, ReadableRoot, told_of
 from bkspark.cluster.bookie_client import BookieClient
-from bkspark.cluster.stepping_over import BadCopy, step_over
+from bkspark.cluster.log_messages import BadCopy, step_over
 from bkspark.errors import BookieUnavailableError, CorruptDataError, NotEnoughBookiesError
 from bkspark.format import entry_log as entry_log_format
 from bkspark.format import layout

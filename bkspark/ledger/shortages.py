@@ -4,7 +4,7 @@ import logging
 import threading
 
 from bkspark import environment
-from bkspark.cluster.decisions import tell
+from bkspark.cluster.log_messages import tell
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from bkspark import environment
 from bkspark.cluster import arguments
-from bkspark.cluster.bound import BoundToProcess
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.guards import BoundToProcess
 from bkspark.cluster.password import Password, make_digester, require_of_use
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import arrow_schema

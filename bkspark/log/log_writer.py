@@ -10,8 +10,8 @@ from collections import deque
 from concurrent.futures import Future
 
 from bkspark import environment
-from bkspark.cluster.callback_guard import CallbackGuard
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.guards import CallbackGuard
 from bkspark.cluster.password import Password
 from bkspark.errors import (
     BookKeeperError,

@@ -2,7 +2,7 @@
 
 import logging
 
-from bkspark.cluster.decisions import tell
+from bkspark.cluster.log_messages import tell
 from bkspark.errors import BookKeeperError
 
 logger = logging.getLogger(__name__)

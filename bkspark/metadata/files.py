@@ -17,7 +17,7 @@ from bkspark.metadata import names
 from bkspark.metadata.directory import TEMPORARY_PREFIX, Directory, open_directory
 from bkspark.metadata.versioned_store import MARKER, VersionedStore
 from bkspark.storage import access, devices, posix_calls
-from bkspark.storage.shown import shown_url
+from bkspark.storage.address import shown_url
 
 _NOTHING = ("lost+found/",)
 """The own folder of a new file system, for files found by fsck."""

@@ -10,7 +10,7 @@ import threading
 from bkspark.errors import InvalidRequestError, MetadataVersionError
 from bkspark.metadata import names
 from bkspark.metadata.contract import VersionedBytes
-from bkspark.storage.shown import shown_url
+from bkspark.storage.address import shown_url
 
 # One lock for all: a store is a dictionary, and no thread waits while holding the lock.
 _lock = threading.Lock()

@@ -12,9 +12,8 @@ from contextlib import AbstractContextManager, nullcontext
 
 from bkspark.metadata.directory import Directory
 from bkspark.metadata.versioned_store import VersionedStore
-from bkspark.storage.objects import Objects
-from bkspark.storage.place import parse
-from bkspark.storage.probe import require_conditional_creates
+from bkspark.storage.address import parse
+from bkspark.storage.objects import Objects, require_conditional_creates
 
 
 class S3Directory:

@@ -10,8 +10,7 @@ from bkspark.metadata import names
 from bkspark.metadata.contract import FormattableStore, MetadataKind, MetadataStore
 from bkspark.metadata.files import FileMetadataStore
 from bkspark.storage import outside
-from bkspark.storage.address import canonical
-from bkspark.storage.shown import shown_url
+from bkspark.storage.address import canonical, shown_url
 
 _SUPPORTED = "file:///directory, s3://bucket/prefix, zk://host:port/path or memory://name"
 

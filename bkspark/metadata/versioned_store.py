@@ -23,7 +23,7 @@ from bkspark.metadata import names
 from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.directory import Directory
 from bkspark.metadata.versions import VersionedRecords
-from bkspark.storage.shown import shown_url
+from bkspark.storage.address import shown_url
 
 MARKER = "METADATA_STORE"
 _MARKER_TEXT = b"bkspark metadata store, format 1\n"

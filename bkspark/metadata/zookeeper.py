@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from bkspark.errors import InvalidRequestError
 from bkspark.metadata import names
 from bkspark.metadata.contract import VersionedBytes
-from bkspark.storage.shown import shown_url
+from bkspark.storage.address import shown_url
 
 if TYPE_CHECKING:
     from bkspark.metadata.zookeeper_records import ZooKeeperRecords

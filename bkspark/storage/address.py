@@ -1,18 +1,89 @@
-"""One spelling of each address, by the same rules for metadata stores and bookies.
-
-Rule 1. Blanks and line ends around an address are dropped; a scheme is in small letters. An
-absolute path without a scheme is a directory: ``/data/bk`` is ``file:///data/bk``.
-
-Rule 2. In the path of a directory ``//``, ``/./`` and a final slash are dropped. ``..`` is refused:
-through a symbolic link it leads to a different place than the path suggests.
-"""
+"""Addresses of storage: one spelling of each, fit for messages, and the form of object stores."""
 
 import os
 import re
+import unicodedata
+from dataclasses import dataclass
 from urllib.parse import quote, unquote, urlsplit
 
 from bkspark.errors import InvalidRequestError
-from bkspark.storage.shown import require_fit, shown_url
+
+# --- shown ---------------------------------------------------------------------------------------
+# Addresses fit for messages, and the characters that no address may have.
+#
+# Rule 1. Text before an "@" may be a password, wherever it is, and so may text after a "?" or "#".
+# Addresses here are often malformed, so they are not parsed: too much is hidden rather than too
+# little.
+#
+# Rule 2. A character that moves the cursor, or reverses a line, is refused in an address. Python's
+# parser drops line breaks silently, and would lead to another place.
+
+
+HIDDEN = "***"
+_LENGTH_MAX = 200
+
+_PARTS = re.compile(
+    r"(?P<head>(?:[a-z][a-z0-9+.-]*:)?//|)(?:(?P<user>[^?#]*)(?:@|%40))?(?P<place>[^?#]*)(?P<rest>.*)",
+    re.DOTALL | re.IGNORECASE,
+)
+# As ports have digits only, this is a user and a password; "[::1]" is a host.
+_USER = re.compile(r"[^/\[]*:(?![0-9]+(?:[,/]|$))[^/]")
+_COLON = re.compile(":|%3a", re.IGNORECASE)
+_UNFIT = ("Cc", "Cs", "Zl", "Zp")
+_TURNS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def shown_url(url: str) -> str:
+    """``url`` without user, password, query and fragment, fit for messages and logs."""
+    found = _PARTS.fullmatch(url)
+    assert found is not None  # the pattern matches any text
+    head, user, place, rest = found["head"], found["user"], found["place"], found["rest"]
+    is_path = head.lower() in ("file://", "") and (user or place).startswith("/")
+    if user is not None and is_path and not _COLON.search(user):
+        place = url[len(head) : len(url) - len(rest)]
+    elif user is not None:
+        place = f"{HIDDEN}@{place}"
+    elif _may_be_user(place, rest, is_path=is_path, has_host=bool(head)):
+        place = HIDDEN
+    shown = (head + place)[:_LENGTH_MAX]
+    return "".join("\N{REPLACEMENT CHARACTER}" if _is_unfit(char) else char for char in shown)
+
+
+def _may_be_user(place: str, rest: str, *, is_path: bool, has_host: bool) -> bool:
+    """Whether a "?" or "#" has cut a password in two, or a password stands without a host."""
+    if "@" in rest and (_COLON.search(place) or not is_path):
+        return True
+    return has_host and not is_path and _USER.match(place) is not None
+
+
+def require_fit(url: str) -> str:
+    """Return ``url``, if it can be shown and parsed.
+
+    Raises:
+        InvalidRequestError: a control character, or a character that turns the text's direction.
+    """
+    unfit = next((char for char in url if _is_unfit(char)), "")
+    if unfit:
+        raise InvalidRequestError(
+            f"{shown_url(url)!r} has a control character in it, U+{ord(unfit):04X}",
+            hint="name a place without line breaks and escapes",
+        )
+    return url
+
+
+def _is_unfit(char: str) -> bool:
+    return unicodedata.category(char) in _UNFIT or char in _TURNS
+
+
+# --- address -------------------------------------------------------------------------------------
+# One spelling of each address, by the same rules for metadata stores and bookies.
+#
+# Rule 1. Blanks and line ends around an address are dropped; a scheme is in small letters. An
+# absolute path without a scheme is a directory: ``/data/bk`` is ``file:///data/bk``.
+#
+# Rule 2. In the path of a directory ``//``, ``/./`` and a final slash are dropped. ``..`` is
+# refused: through a symbolic link it leads to a different place than the path suggests.
+
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=:)")
 _SAFE = "/!$&'()*+,;=:@~"
@@ -54,3 +125,59 @@ def _directory(given: str, path: str) -> str:
         raise InvalidRequestError(f"{shown_url(given)!r} has the character NUL in it")
     plain = os.path.normpath(path)
     return f"file://{quote('/' + plain.lstrip('/'), safe=_SAFE)}"
+
+
+# --- place ---------------------------------------------------------------------------------------
+# Addresses in an object store: ``s3://bucket/prefix``, and no other form.
+#
+# The rule: an address names a place. Credentials, the endpoint and every other setting come from
+# the usual AWS environment and from fsspec's configuration. So no setting appears in an address, in
+# a pickle or in the metadata store. Messages show the endpoint's host and port, and no other
+# setting.
+#
+# Stores with S3's protocol are the only kind so far. A kind is admitted only if its client creates
+# an object atomically if absent: for most protocols fsspec does a look-up and then a write, so two
+# writers can both win.
+
+
+# Neither "." nor "..", and no hidden part: such names belong to the store, see ``objects``.
+_PART = r"[A-Za-z0-9_][A-Za-z0-9._=+-]*"
+_URL = re.compile(rf"s3://([a-z0-9][a-z0-9.-]{{1,61}}[a-z0-9])((?:/{_PART})*)/?")
+# S3's limit is 1024 bytes; the longest name below a place takes some 150.
+_PREFIX_LENGTH_MAX = 512
+
+
+@dataclass(frozen=True, slots=True)
+class S3Place:
+    """A prefix in a bucket.
+
+    Attributes:
+        prefix: without slashes at its ends; "" is the whole bucket.
+    """
+
+    bucket: str
+    prefix: str
+
+    @property
+    def url(self) -> str:
+        return f"s3://{self.bucket}/{self.prefix}".rstrip("/")
+
+    def key(self, name: str) -> str:
+        """The key of the object called ``name`` here."""
+        return f"{self.prefix}/{name}" if self.prefix else name
+
+
+def parse(url: str) -> S3Place:
+    """The place named by ``url``.
+
+    Raises:
+        InvalidRequestError: no such address, or more than bucket and prefix.
+    """
+    found = _URL.fullmatch(url)
+    if found is None or len(found[2]) > _PREFIX_LENGTH_MAX:
+        raise InvalidRequestError(
+            f"{shown_url(url)!r} does not name a place in an S3 bucket",
+            hint="write s3://bucket/prefix; the endpoint comes from AWS_ENDPOINT_URL, "
+            "credentials from the AWS environment",
+        )
+    return S3Place(found[1], found[2].strip("/"))

@@ -1,28 +1,13 @@
-"""Write-once objects under a place of an object store.
+"""Write-once objects under a place of an object store, also large ones sent in parts."""
 
-The rule: **an object is created if absent, by one request, and is recognised by its token.** Every
-create stores 128 random bits in the object's user metadata. A create answered "taken", or not
-answered, reads the present object. With its own token the object is its own, whatever happened to
-the answers. With another token the create has lost, and no request still under way can change that.
-Bytes would not tell: two clients may well write the same.
-
-Every object holds at least one byte, because tools take empty objects for folders, and s3fs
-overwrites instead of creating when given no data. Empty contents are stored as the *sentinel*
-``EMPTY``, and come back empty. A sentinel is 16 bytes with a beginning that no other content of
-bkspark has, and stands for a state that bytes do not express; contents that look like a sentinel
-are refused. All other contents are stored unchanged, so any Arrow tool opens an entry log in a
-bucket.
-
-Names that begin with a dot belong to this layer and its users: no contract allows them.
-"""
-
+import io
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bkspark import environment
+from bkspark import environment, progress
 from bkspark.errors import InvalidRequestError
-from bkspark.storage.body import SMALL_BYTES, ReportedBytes
+from bkspark.storage.address import S3Place
 from bkspark.storage.connection import (
     NoSuchObject,
     ObjectTaken,
@@ -32,7 +17,45 @@ from bkspark.storage.connection import (
     get,
     repeated,
 )
-from bkspark.storage.place import S3Place
+
+# --- body ----------------------------------------------------------------------------------------
+# A request body with progress reports during the sending.
+
+
+SMALL_BYTES = 2**18
+"""A body up to this size is sent at once, without progress reports."""
+
+
+class ReportedBytes(io.BytesIO):
+    """Bytes that report progress to their maker's task when read for sending, in any thread."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self._report = progress.reporter()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self._report()
+        return super().read(size)
+
+
+# --- objects -------------------------------------------------------------------------------------
+# Write-once objects under a place of an object store.
+#
+# The rule: **an object is created if absent, by one request, and is recognised by its token.**
+# Every create stores 128 random bits in the object's user metadata. A create answered "taken", or
+# not answered, reads the present object. With its own token the object is its own, whatever
+# happened to the answers. With another token the create has lost, and no request still under way
+# can change that. Bytes would not tell: two clients may well write the same.
+#
+# Every object holds at least one byte, because tools take empty objects for folders, and s3fs
+# overwrites instead of creating when given no data. Empty contents are stored as the *sentinel*
+# ``EMPTY``, and come back empty. A sentinel is 16 bytes with a beginning that no other content of
+# bkspark has, and stands for a state that bytes do not express; contents that look like a sentinel
+# are refused. All other contents are stored unchanged, so any Arrow tool opens an entry log in a
+# bucket.
+#
+# Names that begin with a dot belong to this layer and its users: no contract allows them.
+
 
 SENTINEL_BYTES = 16
 _SIGN_BEGIN = b"\0bkspark "
@@ -244,3 +267,142 @@ def _size_behind(answer: dict[str, Any]) -> int:
     if not size.isdecimal():
         raise S3Doubt("the store does not support requests for a range of bytes")
     return int(size)
+
+
+# --- upload --------------------------------------------------------------------------------------
+# A large object uploaded in parts: invisible until complete, and then created if absent.
+#
+# The rule: **an object appears by one conditional request**: the put of the object, or the
+# completion of its parts. Until then its name stays free for other clients. At most one part is
+# held in memory. Parts grow, because an object has at most 10,000: the limit is half a terabyte.
+#
+# A killed upload leaves its parts behind, unseen and paid for: give the bucket a lifecycle rule
+# that aborts incomplete uploads after some days.
+
+
+PART_BYTES = 8 * 2**20
+# After so many parts the next ones are twice as long.
+_PARTS_PER_LENGTH = 1000
+_PART_BYTES_MAX = 8 * PART_BYTES
+
+
+class Upload:
+    """The object ``name``, piece by piece. After an error only ``discard`` may be called."""
+
+    def __init__(self, objects: Objects, name: str) -> None:
+        self._objects = objects
+        self._name = name
+        self._token = environment.token()
+        self._rest = bytearray()
+        self._upload_id = ""
+        self._etags: list[str] = []
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self._rest += memoryview(data).cast("B")
+        while len(self._rest) > (length := self._part_bytes()):
+            self.send(bytes(memoryview(self._rest)[:length]))
+            del self._rest[:length]
+
+    def send(self, part: bytes) -> None:
+        """Send ``part`` now; only the last part may be shorter than 5 MiB."""
+        if not self._upload_id:
+            # Not repeated in doubt: a second upload would stay behind for good.
+            answer = repeated(
+                lambda: call(
+                    "create_multipart_upload",
+                    **self._objects.address(self._name),
+                    Metadata=marked_by(self._token),
+                ),
+                only_if_refused=True,
+            )
+            self._upload_id = str(answer["UploadId"])
+        number = len(self._etags) + 1
+        answer = repeated(
+            lambda: call(
+                "upload_part", **self._address(), PartNumber=number, Body=ReportedBytes(part)
+            )
+        )
+        self._etags.append(str(answer["ETag"]))
+
+    def finish(self) -> Created | None:
+        """Make the object visible; None if another creator's object is there.
+
+        Raises:
+            S3Doubt: the object may be there now, or later.
+        """
+        if not self._upload_id:
+            return self._objects.create(self._name, bytes(self._rest))
+        if self._rest:
+            self.send(bytes(self._rest))
+        created = self._complete()
+        if created is not None:
+            self._upload_id = ""
+        return created
+
+    def discard(self) -> None:
+        """Remove all parts, as far as the store allows; harmless at any time."""
+        self._rest.clear()
+        if self._upload_id:
+            with suppress(S3Doubt):
+                call("abort_multipart_upload", **self._address())
+            self._upload_id = ""
+
+    def _complete(self) -> Created | None:
+        try:
+            # The same parts under the same number each time, so the completion cannot happen twice.
+            answer = repeated(self._send_end)
+        except ObjectTaken:
+            return self._objects.own(self._name, self._token)
+        except S3Doubt as doubt:
+            return self._objects.own(self._name, self._token, doubt)
+        return Created(self._token, str(answer["ETag"]))
+
+    def _send_end(self) -> dict[str, Any]:
+        parts = [{"PartNumber": n, "ETag": etag} for n, etag in enumerate(self._etags, start=1)]
+        return call(
+            "complete_multipart_upload",
+            **self._address(),
+            MultipartUpload={"Parts": parts},
+            IfNoneMatch="*",
+        )
+
+    def _address(self) -> dict[str, str]:
+        return {**self._objects.address(self._name), "UploadId": self._upload_id}
+
+    def _part_bytes(self) -> int:
+        return min(PART_BYTES << (len(self._etags) // _PARTS_PER_LENGTH), _PART_BYTES_MAX)
+
+
+# --- probe ---------------------------------------------------------------------------------------
+# Tries a store before the first use.
+#
+# The rule: **a store that ignores a condition is refused.** Some stores with S3's protocol accept
+# ``If-None-Match: *`` and overwrite all the same; two writers would then both believe to have won.
+
+
+def require_conditional_creates(objects: Objects) -> None:
+    """Create an object twice, by both kinds of request, and remove the object.
+
+    Raises:
+        InvalidRequestError: a second create was not refused, or the first was not visible at once.
+        S3Doubt: the store gives no certain answer, or does not know the condition.
+    """
+    # Seldom left behind, and then hidden: names that begin with a dot belong to this layer.
+    name = f".probe-{environment.token()}"
+    is_absent = objects.read(name) is None
+    try:
+        first = objects.create(name, b"first")
+        second = objects.create(name, b"second")
+        upload = Upload(objects, name)
+        upload.send(b"third")
+        third = upload.finish()
+        upload.discard()
+        found = objects.read(name)
+    finally:
+        objects.delete(name)
+    is_kept = found is not None and found.data == b"first" and found.is_by(first)
+    if not is_absent or first is None or second is not None or third is not None or not is_kept:
+        raise InvalidRequestError(
+            f"the store at {objects.place.url} overwrites objects, and must create them only once",
+            hint="the store must support If-None-Match on PutObject and on CompleteMultipartUpload",
+        )

@@ -16,7 +16,7 @@ RECORDS = re.compile(
 )
 """What they are called where they are used."""
 
-NOT_CLIENTS = ("testing", "cluster/records.py", "cluster/notes.py")
+NOT_CLIENTS = ("testing", "cluster/records.py")
 """Doubles for tests, and the loop itself."""
 
 

@@ -7,8 +7,8 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.format import layout
 from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.storage.address import parse
 from bkspark.storage.objects import Objects
-from bkspark.storage.place import parse
 from tests.integration.rig import LOG, Rig, flat, partitions_of
 from tests.integration.stream_driver import Driver, expected, settled_rows
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import boto3
 
-from bkspark.bookie.object_journal import records_folder
+from bkspark.bookie.object_store import records_folder
 from bkspark.testing.s3 import S3Server
 
 

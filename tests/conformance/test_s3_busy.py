@@ -13,8 +13,8 @@ from bkspark.cluster.cluster import init_cluster
 from bkspark.errors import BookieUnavailableError
 from bkspark.log.batch.commit import commit
 from bkspark.log.batch.target import BlockSettings
-from bkspark.storage import connection, pressure
-from bkspark.storage.pressure import Pressures
+from bkspark.storage import connection
+from bkspark.storage.connection import Pressures
 from bkspark.testing.bookie_place import ENTRIES, MARKER
 from bkspark.testing.s3 import S3Server
 from bkspark.testing.s3_proxy import S3Proxy
@@ -31,7 +31,7 @@ BLOCKS = BlockSettings(rows_per_block=1000, target_bytes=2**20, compression="non
 @pytest.fixture(autouse=True)
 def no_pressure(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of what other tests have met, and little of what is met here."""
-    monkeypatch.setattr(pressure, "_LONGEST_INTERVAL", 0.01)
+    monkeypatch.setattr(connection, "_LONGEST_INTERVAL", 0.01)
     environment.the_one(Pressures)._of.clear()
 
 

@@ -14,8 +14,8 @@ import boto3
 import pytest
 import s3fs
 
+from bkspark.storage.address import parse
 from bkspark.storage.objects import Objects
-from bkspark.storage.place import parse
 from bkspark.testing.s3 import HOST, S3Server, s3_server
 from bkspark.testing.s3_proxy import S3Proxy, s3_proxy
 

@@ -8,7 +8,7 @@ import pytest
 
 from bkspark.bookie import uri
 from bkspark.bookie.contract import Bookie, BookieAddress, BookieRoot
-from bkspark.bookie.object_journal import records_folder
+from bkspark.bookie.object_store import records_folder
 from bkspark.errors import BookieUnavailableError, InvalidRequestError, OutcomeUnknownError
 from bkspark.format import layout
 from bkspark.metadata.uri import open_store

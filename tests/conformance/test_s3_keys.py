@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.bookie.object_journal import journal_of, records_folder
+from bkspark.bookie.object_store import journal_of, records_folder
 from bkspark.metadata.object_store import S3Directory
 from bkspark.metadata.versions import VersionedRecords
 from bkspark.storage import connection
+from bkspark.storage.address import parse
 from bkspark.storage.connection import S3Doubt
 from bkspark.storage.objects import Objects
-from bkspark.storage.place import parse
 from bkspark.testing.bookie_place import JOURNAL
 from bkspark.testing.s3 import Keys, S3Server
 from tests.unit.storage.s3.stand_in import BUCKET, S3Store

@@ -12,9 +12,9 @@ from bkspark.cluster.cluster import init_cluster
 from bkspark.errors import BookieUnavailableError, BookKeeperError, OutcomeUnknownError
 from bkspark.metadata.uri import format_store, open_store
 from bkspark.storage import connection
+from bkspark.storage.address import parse
 from bkspark.storage.connection import S3Doubt, shown_endpoint
 from bkspark.storage.objects import Objects
-from bkspark.storage.place import parse
 from bkspark.testing.s3 import S3Server
 from bkspark.testing.s3_proxy import S3Proxy
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bkspark.bookie.contract import Bookie, BookieRoot
-from bkspark.bookie.object_journal import records_folder
+from bkspark.bookie.object_store import records_folder
 from bkspark.cluster.enlisting import Joining, enlist
 from bkspark.errors import BookieUnavailableError
 from bkspark.testing.bookie_place import JOURNAL, MARKER

@@ -3,7 +3,7 @@
 import pytest
 
 from bkspark.bookie.contract import Bookie
-from bkspark.bookie.object_journal import records_folder
+from bkspark.bookie.object_store import records_folder
 from bkspark.errors import BookieUnavailableError
 from bkspark.storage.objects import Objects
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 from bkspark.bookie.contract import BookieAddress, Journal
 from bkspark.bookie.uri import open_bookie
 from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.bookie_client import post_check
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Joining, enlist, journal_on
 from bkspark.cluster.password import Password, make_digester
-from bkspark.cluster.post_check import post_check
 from bkspark.errors import (
     BookieUnavailableError,
     BookKeeperError,

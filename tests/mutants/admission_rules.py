@@ -132,7 +132,7 @@ MUTANTS = (
     ),
     Mutant(
         "a user is told by a proper @ alone",
-        "storage.shown",
+        "storage.address",
         Replace(
             "_PARTS = re.compile('(?P<head>(?:[a-z][a-z0-9+.-]*:)?//|)(?:(?P<user>[^?#]*)"
             "(?:@|%40))?(?P<place>[^?#]*)(?P<rest>.*)', re.DOTALL | re.IGNORECASE)",

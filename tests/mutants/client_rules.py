@@ -38,7 +38,7 @@ MUTANTS = (
     ),
     Mutant(
         "the post-check believes whatever it is told",
-        "post_check.post_check",
+        "bookie_client.post_check",
         Replace(
             "not open_bookie(address).post_check(journal, fence=fence, permission=permission)",
             "None is open_bookie(address).post_check(journal, fence=fence, permission=permission)",
@@ -50,7 +50,7 @@ MUTANTS = (
     ),
     Mutant(
         "the post-check does not look for the next term",
-        "post_check.post_check",
+        "bookie_client.post_check",
         Replace(
             "layout.term_marker(ledger_id, term + 1)", "layout.term_marker(ledger_id, term + 2)"
         ),
@@ -157,7 +157,7 @@ MUTANTS = (
     ),
     Mutant(
         "one's own change is not recognised",
-        "put_outcome.outcome",
+        "records.outcome",
         Replace("found is not None and found.value == data", "False"),
         (f"{RECORDS}::test_a_change_whose_answer_was_lost_is_recognised",),
     ),

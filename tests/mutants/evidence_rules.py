@@ -128,7 +128,7 @@ MUTANTS = (
     ),
     Mutant(
         "the marker of anybody is a permission",
-        "post_check.post_check",
+        "bookie_client.post_check",
         Replace("layout.permission(ledger_id, term, token)", "layout.term_marker(ledger_id, term)"),
         (
             f"{POST_CHECK}::test_what_is_in_order_counts",

@@ -10,7 +10,7 @@ MUTANTS = (
     Mutant(
         "a file system that is not known is taken untried",
         "why_unsafe",
-        Replace("litmus.failure", "str"),
+        Replace("failure", "str"),
         (f"{KINDS}::test_all_others_are_tried",),
     ),
     Mutant(

@@ -80,7 +80,7 @@ MUTANTS = (
     ),
     Mutant(
         "one record that cannot be read hides the others",
-        "timed_store._answered",
+        "hanging._answered",
         Replace("found.set_exception(error)", "raise"),
         (f"{TIMED}::test_what_is_wrong_with_one_is_told_of_it_alone",),
     ),

@@ -24,7 +24,7 @@ DECISIONS = "tests/integration/upkeep/test_decisions_are_logged.py"
 MUTANTS = (
     Mutant(
         "a copy is told of again if something else is wrong with it",
-        "stepping_over.step_over",
+        "log_messages.step_over",
         Replace(
             "environment.the_one(_Told).is_news(copy)",
             "environment.the_one(_Told).is_news(copy._replace(what=copy.what + reason))",
@@ -45,7 +45,7 @@ MUTANTS = (
     Mutant(
         "an ensemble changes in silence",
         "Membership.joined",
-        Replace("ensemble_log.replaced", "lambda *_: None"),
+        Replace("log_messages.replaced", "lambda *_: None"),
         (STEPS_IN,),
     ),
     Mutant(
@@ -135,7 +135,7 @@ MUTANTS = (
     ),
     Mutant(
         "records of decisions have no bookie but in their words",
-        "decisions.tell",
+        "log_messages.tell",
         Replace(
             "{'ledger_id': ledger_id, 'entry_id': entry_id, 'bookie_id': bookie_id}",
             "{'ledger_id': ledger_id, 'entry_id': entry_id, 'bookie_id': None}",

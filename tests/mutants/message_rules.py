@@ -86,7 +86,7 @@ MUTANTS = (
     # --- names of bookies ------------------------------------------------------------------------
     Mutant(
         "a message names a bookie twice",
-        "bookie.messages.told_of",
+        "bookie.contract.told_of",
         Replace(
             "text if _rest(name, text) is not None else f'{name}: {text}'", "f'{name}: {text}'"
         ),
@@ -94,7 +94,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie is taken for one with a longer name",
-        "bookie.messages._rest",
+        "bookie.contract._rest",
         Replace("not subject or rest == text or is_longer_name", "not subject or rest == text"),
         (f"{ONCE}[bookie bookie-20 does not answer]",),
     ),
@@ -112,7 +112,7 @@ MUTANTS = (
     ),
     Mutant(
         "a ledger that is not made does not say why",
-        "refusals.naming",
+        "ensembles.naming",
         Replace(
             "f'{error.args[0]}: writes to {names} failed just now ({reasons})'",
             "f'{error.args[0]}: writes to {names} failed just now'",

@@ -53,7 +53,7 @@ MUTANTS = (
     ),
     Mutant(
         "bookies that could not be asked are given up one by one",
-        "refusals.give_up",
+        "ensembles.give_up",
         Replace("begun.require_asked()", "begun.bookie_ids"),
         (
             f"{FILES}::test_nor_a_smaller_one_on_the_bookies_that_were_asked_in_time",

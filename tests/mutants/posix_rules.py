@@ -51,7 +51,7 @@ MUTANTS = (
     ),
     Mutant(
         "the post-check does not look whether the cookie stayed",
-        "posix_post_check._shows",
+        "posix._shows",
         Replace("return pinned.is_cookie_there()", "return True"),
         (
             f"{POST_CHECK}::test_order_and_number_of_its_system_calls",
@@ -110,7 +110,7 @@ MUTANTS = (
     ),
     Mutant(
         "the post-check looks for its permission first",
-        "posix_post_check._shows",
+        "posix._shows",
         Replace(
             "if not pinned.markers.is_at(os.fstat(markers)) or not _is_absent(markers, "
             "fence):\n"
@@ -125,7 +125,7 @@ MUTANTS = (
     ),
     Mutant(
         "the post-check finds a folder for each marker",
-        "posix_post_check._shows",
+        "posix._shows",
         Replace(
             "posix_calls.status_of(markers, permission)",
             "os.stat(f'{pinned.markers.path}/{permission}')",
@@ -146,7 +146,7 @@ MUTANTS = (
     ),
     Mutant(
         "an error in the post-check is an absence",
-        "posix_post_check._is_absent",
+        "posix._is_absent",
         Replace("FileNotFoundError", "OSError"),
         (f"{POST_CHECK}::test_error_is_never_an_answer[False-True-EIO]",),
     ),

@@ -107,7 +107,7 @@ MUTANTS = (
     ),
     Mutant(
         "the head of a journal is a folder of its records",
-        "object_journal.records_folder",
+        "object_store.records_folder",
         Replace("f'{folder}{slash}.{last}'", "name"),
         (f"{S3_KEYS}::test_the_records_of_a_journal_lie_beside_it",),
     ),

@@ -77,13 +77,13 @@ MUTANTS = (
     ),
     Mutant(
         "records in S3 behind a gap are believed",
-        "object_journal._records",
+        "object_store._records",
         Replace("len(found) != listed", "False"),
         (f"{JOURNAL}::test_records_behind_a_gap_are_not_believed[read]",),
     ),
     Mutant(
         "sizes of records in S3 behind a gap are believed",
-        "object_journal.size",
+        "object_store.size",
         Replace(
             "records != [_record(number) for number in range(len(records))]",
             "not records and records != [_record(number) for number in range(len(records))]",
@@ -92,13 +92,13 @@ MUTANTS = (
     ),
     Mutant(
         "a listing says where a journal in S3 ends",
-        "object_journal._records",
+        "object_store._records",
         Replace("[*found, *_behind(look, name, listed)]", "found"),
         (f"{JOURNAL}::test_a_record_that_the_listing_does_not_show_is_asked_for[read]",),
     ),
     Mutant(
         "a listing says how long a journal in S3 is",
-        "object_journal.size",
+        "object_store.size",
         Replace(
             "[*filter(None, looked), *_behind(objects.look, name, len(records))]",
             "[*filter(None, looked)]",
@@ -107,7 +107,7 @@ MUTANTS = (
     ),
     Mutant(
         "a range of a journal in S3 ends where its listing does",
-        "object_journal.read_range",
+        "object_store.read_range",
         Replace(
             "not (is_dense and fits) or start + len(data) < begin + length",
             "not (is_dense and fits)",
@@ -125,7 +125,7 @@ MUTANTS = (
     ),
     Mutant(
         "a journal in S3 loses its head first",
-        "object_journal.delete",
+        "object_store.delete",
         Replace(
             "for number in sorted(_listed(objects, name), reverse=True):\n"
             "    objects.delete(_record_name(name, number))",
@@ -140,7 +140,7 @@ MUTANTS = (
     ),
     Mutant(
         "a journal in S3 loses its first record first",
-        "object_journal.delete",
+        "object_store.delete",
         Replace("sorted(_listed(objects, name), reverse=True)", "sorted(_listed(objects, name))"),
         (f"{JOURNAL}::test_a_deletion_begins_at_the_end_and_ends_with_the_head",),
     ),

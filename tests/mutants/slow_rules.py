@@ -198,13 +198,13 @@ MUTANTS = (
     # --- slices ----------------------------------------------------------------------------------
     Mutant(
         "what a disk refuses of a slice is forgotten",
-        "slices._call",
+        "posix_calls._call",
         Replace("error in _IS_NOT_OFFERED", "True"),
         (f"{SLICES}::test_what_the_disk_refuses_is_an_error",),
     ),
     Mutant(
         "nothing shows how far a file is written back",
-        "slices.write_back",
+        "posix_calls.write_back",
         Drop("progress.made"),
         (f"{SLICES}::test_each_slice_is_a_sign_and_all_bytes_are_waited_for",),
     ),
@@ -269,7 +269,7 @@ MUTANTS = (
     ),
     Mutant(
         "a task that waits for a busy store looks as if it hung",
-        "pressure.rest",
+        "connection.rest",
         Drop("progress.made"),
         (f"{PRESSURE}::test_a_waiting_task_is_seen_to_get_on",),
     ),
@@ -291,7 +291,7 @@ MUTANTS = (
     ),
     Mutant(
         "what other clients changed on top is overwritten",
-        "put_outcome.outcome",
+        "records.outcome",
         Replace(
             "PutOutcome.LOST if version == (expected or 0) + 1 else PutOutcome.UNKNOWN",
             "PutOutcome.LOST",
@@ -300,7 +300,7 @@ MUTANTS = (
     ),
     Mutant(
         "a change that another client was ahead of is unknown",
-        "put_outcome.outcome",
+        "records.outcome",
         Replace(
             "PutOutcome.LOST if version == (expected or 0) + 1 else PutOutcome.UNKNOWN",
             "PutOutcome.UNKNOWN",

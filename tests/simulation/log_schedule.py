@@ -13,7 +13,7 @@ from dataclasses import replace
 from random import Random
 
 from bkspark.admin.views import LISTED, ledgers
-from bkspark.cluster.client_counts import ClientCounts
+from bkspark.cluster.client_metrics import ClientCounts
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.log_records import PageMemory
 from bkspark.cluster.password import Password

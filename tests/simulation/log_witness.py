@@ -1,6 +1,6 @@
 """How the oracle learns in that moment what clients of logs take for acknowledged."""
 
-from bkspark.cluster.client_counts import ClientCounts, CommittedRecord
+from bkspark.cluster.client_metrics import ClientCounts, CommittedRecord
 from tests.simulation.log_oracle import LogOracle
 from tests.simulation.scheduler import Scheduler
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from bkspark.admin.auditing.copies import Copies, Gap, worst
 from bkspark.admin.maintenance import Facts, Left, Report
 from bkspark.admin.survey import Gone
-from bkspark.bookie.messages import on_bookie
+from bkspark.bookie.contract import on_bookie
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 

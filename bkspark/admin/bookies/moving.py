@@ -20,17 +20,15 @@ from dataclasses import dataclass, replace
 from bkspark.admin.bookies import places
 from bkspark.admin.bookies.report import report_of
 from bkspark.admin.maintenance import Report
-from bkspark.bookie.contract import BookieAddress
-from bkspark.bookie.messages import told_of
+from bkspark.bookie.contract import BookieAddress, told_of
 from bkspark.bookie.uri import storage
 from bkspark.cluster import admission
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.stepping_over import leave_out
+from bkspark.cluster.log_messages import leave_out
 from bkspark.errors import BookieUnavailableError, CorruptDataError, InvalidRequestError
 from bkspark.format import cookie as cookie_format
 from bkspark.format.cluster import BookieRecord
-from bkspark.storage.address import canonical
-from bkspark.storage.shown import shown_url
+from bkspark.storage.address import canonical, shown_url
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,7 @@ from bkspark.admin.bookies import places
 from bkspark.admin.bookies.report import report_of
 from bkspark.admin.maintenance import Report
 from bkspark.admin.views import all_ledgers
-from bkspark.bookie.posix_place import path_of
-from bkspark.bookie.posix_storage import domain_of
+from bkspark.bookie.posix_place import domain_of, path_of
 from bkspark.bookie.uri import storage
 from bkspark.cluster import admission
 from bkspark.cluster.cluster import Cluster
@@ -28,7 +27,7 @@ from bkspark.format import cookie as cookie_format
 from bkspark.format.cluster import BookieRecord
 from bkspark.format.cookie import Cookie
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
-from bkspark.storage.shown import shown_url
+from bkspark.storage.address import shown_url
 
 
 def reinit(

@@ -34,8 +34,8 @@ from bkspark.admin.bookies.report import report_of
 from bkspark.admin.maintenance import Left, Report
 from bkspark.admin.views import all_ledgers
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.log_messages import leave_out
 from bkspark.cluster.records import Versioned
-from bkspark.cluster.stepping_over import leave_out
 from bkspark.errors import CorruptDataError, InvalidRequestError, MetadataVersionError
 from bkspark.format.cluster import BookieRecord
 from bkspark.protocol.ledger.deletion import members_of

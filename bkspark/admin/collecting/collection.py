@@ -20,11 +20,10 @@ from bkspark.admin.collecting.freeing import (
 from bkspark.admin.collecting.garbage import LEDGERS_AT_ONCE, Metadata, SpentPages, plan_collection
 from bkspark.admin.collecting.unwanted import LeftoverRemover
 from bkspark.admin.maintenance import Left, Progress, Report, Tell, noted, telling
-from bkspark.bookie.contract import Usage
-from bkspark.bookie.messages import on_bookie
+from bkspark.bookie.contract import Usage, on_bookie
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.decisions import tell
 from bkspark.cluster.gone_ledgers import GoneLedgers
+from bkspark.cluster.log_messages import tell
 from bkspark.errors import CorruptDataError, NoSuchLedgerError
 from bkspark.format import layout
 from bkspark.ledger.deleting import exclude, make_tombstone

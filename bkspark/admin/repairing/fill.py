@@ -15,8 +15,7 @@ from bkspark.admin.auditing.look import (
     named_logs,
 )
 from bkspark.admin.maintenance import Pace
-from bkspark.bookie.contract import BookieAddress, BookieRoot, Journal
-from bkspark.bookie.messages import told_of
+from bkspark.bookie.contract import BookieAddress, BookieRoot, Journal, told_of
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.bookie_client import BookieClient, seconds_to_store
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat

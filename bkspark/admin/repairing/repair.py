@@ -11,11 +11,10 @@ from bkspark.admin.auditing.look import slim
 from bkspark.admin.maintenance import Facts, Left, Progress, shares
 from bkspark.admin.noted_damage import NotedDamage
 from bkspark.admin.repairing.fill import Fill, Filled, Sources, Unfit, in_vain, problem_of
-from bkspark.bookie.contract import BookieAddress
-from bkspark.bookie.messages import told_of
+from bkspark.bookie.contract import BookieAddress, told_of
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.decisions import tell
 from bkspark.cluster.ensembles import Successors
+from bkspark.cluster.log_messages import tell
 from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import Versioned
 from bkspark.errors import (

@@ -16,12 +16,11 @@ from bkspark.admin.noted_damage import NotedDamage
 from bkspark.admin.repairing.fill import Fill, Filled, Sources, in_vain, problem_of
 from bkspark.admin.repairing.repair import Away, Repair, RepairPlan, plan_of, row, row_of_short
 from bkspark.admin.survey import Survey
-from bkspark.bookie.contract import BookieAddress
-from bkspark.bookie.messages import told_of
+from bkspark.bookie.contract import BookieAddress, told_of
 from bkspark.cluster.arguments import require_number
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.decisions import tell
 from bkspark.cluster.ensembles import Successors
+from bkspark.cluster.log_messages import tell
 from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import Versioned
 from bkspark.errors import CorruptDataError, MetadataVersionError, UnauthorizedError

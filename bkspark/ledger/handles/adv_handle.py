@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from bkspark.cluster import arguments
-from bkspark.cluster.callback_guard import CallbackGuard
+from bkspark.cluster.guards import CallbackGuard
 from bkspark.errors import (
     BookKeeperError,
     InvalidRequestError,

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal
-from bkspark.cluster.post_check import post_check
+from bkspark.cluster.bookie_client import post_check
 from bkspark.errors import BookieUnavailableError
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.record import AddRecord

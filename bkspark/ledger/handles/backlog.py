@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable
 
 from bkspark import environment
-from bkspark.cluster.client_counts import ClientCounts
+from bkspark.cluster.client_metrics import ClientCounts
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.format.journal import EncodedRecord
 from bkspark.ledger.handles.grouping import Group, OpenGroup, Submission

@@ -11,12 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from bkspark.bookie.contract import BookieAddress
-from bkspark.bookie.messages import told_of
+from bkspark.bookie.contract import BookieAddress, told_of
 from bkspark.cluster.bookie_client import BookieClient
 from bkspark.cluster.fan_out import FanOut
+from bkspark.cluster.log_messages import BadCopy, leave_out, step_over
 from bkspark.cluster.records import StepOver
-from bkspark.cluster.stepping_over import BadCopy, leave_out, step_over
 from bkspark.errors import BookieUnavailableError
 from bkspark.format.digest import Digester
 from bkspark.ledger.handles.how_far import Answers, IsEnough

@@ -12,11 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from bkspark import environment
-from bkspark.bookie.contract import BookieAddress, Buffer, Journal
-from bkspark.bookie.messages import told_of
-from bkspark.bookie.os_errors import as_judged
+from bkspark.bookie.checks import as_judged
+from bkspark.bookie.contract import BookieAddress, Buffer, Journal, told_of
 from bkspark.cluster.bookie_client import SLOWEST_BYTES_PER_SECOND, BookieClient
-from bkspark.cluster.patience import Patience
+from bkspark.cluster.hanging import Patience
 from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.format.journal import EncodedRecord
 from bkspark.ledger.handles.appender import Appender

@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress, Journal
-from bkspark.cluster import ensemble_log, ensembles
+from bkspark.cluster import ensembles, log_messages
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun, Joining, journal_on
 from bkspark.cluster.ensembles import Regrouping, Vacancy
+from bkspark.cluster.log_messages import leave_out
 from bkspark.cluster.records import Versioned
-from bkspark.cluster.stepping_over import leave_out
 from bkspark.errors import (
     BookieUnavailableError,
     BookKeeperError,
@@ -255,18 +255,18 @@ class Membership:
         """Log that a member is no longer used."""
         self._cluster.note_failure(step.member)
         name = step.member.bookie_id
-        ensemble_log.given_up(logger, self.seen.value.ledger_id, name, step.reason)
+        log_messages.given_up(logger, self.seen.value.ledger_id, name, step.reason)
         self.on_failure()
 
     def joined(self, step: steps.Join) -> None:
         """Log that the metadata names another member."""
         (old, reason), new, first = step.replaced, step.member.bookie_id, step.first_entry_id
-        ensemble_log.replaced(logger, self.seen.value.ledger_id, old, new, first, reason)
+        log_messages.replaced(logger, self.seen.value.ledger_id, old, new, first, reason)
 
     def rolled(self, ledger: LedgerMetadata) -> None:
         """Log that a new fragment is in use."""
-        ensemble_log.rolled(logger, ledger)
+        log_messages.rolled(logger, ledger)
 
     def warn(self, step: steps.WarnOfGaps) -> None:
         """Log that entries have fewer copies."""
-        ensemble_log.fewer_copies(logger, self.seen.value, step)
+        log_messages.fewer_copies(logger, self.seen.value, step)

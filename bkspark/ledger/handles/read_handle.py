@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from bkspark import environment
 from bkspark.cluster import arguments
-from bkspark.cluster.bound import BoundToProcess
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.guards import BoundToProcess
 from bkspark.errors import (
     BookieUnavailableError,
     CorruptDataError,

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
 
-from bkspark.cluster.bound import BoundToProcess
+from bkspark.cluster.guards import BoundToProcess
 
 
 class ClosedAtEnd(BoundToProcess, ABC):

@@ -13,7 +13,7 @@ import pyarrow as pa
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun
-from bkspark.cluster.hang_memory import PendingAnswer
+from bkspark.cluster.hanging import PendingAnswer
 from bkspark.cluster.records import Versioned
 from bkspark.errors import InvalidRequestError, OutcomeUnknownError
 from bkspark.format import arrow_schema

@@ -17,7 +17,7 @@ from itertools import chain
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
-from bkspark.cluster.decisions import tell
+from bkspark.cluster.log_messages import tell
 from bkspark.cluster.records import Versioned
 from bkspark.errors import BookKeeperError, LedgerClosedError
 from bkspark.format.journal import EncodedRecord

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bkspark.bookie.contract import ReadableRoot
-from bkspark.bookie.messages import told_of
+from bkspark.bookie.contract import ReadableRoot, told_of
 from bkspark.errors import CorruptDataError
 from bkspark.format import layout
 from bkspark.format.digest import Digester

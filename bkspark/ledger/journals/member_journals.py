@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeGuard, TypeVar
 
-from bkspark.bookie.contract import BookieAddress, BookieRoot
-from bkspark.bookie.messages import told_of
+from bkspark.bookie.contract import BookieAddress, BookieRoot, told_of
 from bkspark.bookie.uri import open_bookie
 from bkspark.errors import CorruptDataError
 from bkspark.format import layout

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
 
-from bkspark.bookie.contract import BookieAddress, BookieRoot
-from bkspark.bookie.messages import about, told_of
+from bkspark.bookie.contract import BookieAddress, BookieRoot, about, told_of
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
+from bkspark.cluster.log_messages import BadCopy, step_over
 from bkspark.cluster.password import Password, make_digester
-from bkspark.cluster.stepping_over import BadCopy, step_over
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import layout
 from bkspark.format.digest import Digester

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 
-from bkspark.cluster.decisions import tell
+from bkspark.cluster.log_messages import tell
 
 logger = logging.getLogger(__name__)
 

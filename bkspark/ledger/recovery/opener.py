@@ -11,8 +11,7 @@ from functools import partial
 from typing import TypeAlias
 
 from bkspark import environment
-from bkspark.bookie.contract import BookieAddress
-from bkspark.bookie.messages import told_of
+from bkspark.bookie.contract import BookieAddress, told_of
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster import bookie_client
 from bkspark.cluster.bookie_client import BookieClient

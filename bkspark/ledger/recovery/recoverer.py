@@ -13,9 +13,9 @@ from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster import ensembles
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.log_messages import leave_out, leave_out_unless
 from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import Versioned
-from bkspark.cluster.stepping_over import leave_out, leave_out_unless
 from bkspark.errors import BookKeeperError, LedgerClosedError, NoSuchLedgerError
 from bkspark.format.recovery import StuckRecovery
 from bkspark.ledger.journals.journal_folder import journals_of

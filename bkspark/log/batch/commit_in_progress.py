@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
-from bkspark.cluster.client_counts import CommittedRecord
+from bkspark.cluster.client_metrics import CommittedRecord
 from bkspark.format.journal import EncodedRecord
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.log.batch import CommitPlan, Holders

@@ -12,15 +12,15 @@ from dataclasses import replace
 from functools import partial
 
 from bkspark import environment
+from bkspark.bookie.checks import as_judged
 from bkspark.bookie.contract import BookieAddress
-from bkspark.bookie.os_errors import as_judged
-from bkspark.cluster import ensemble_log
+from bkspark.cluster import log_messages
 from bkspark.cluster.bookie_client import BookieClient, close_all, seconds_to_store
-from bkspark.cluster.client_counts import ClientCounts
+from bkspark.cluster.client_metrics import ClientCounts
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.decisions import tell
 from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.fan_out import Timeouts, ask_all
+from bkspark.cluster.log_messages import tell
 from bkspark.cluster.records import Versioned
 from bkspark.errors import (
     BookieUnavailableError,
@@ -387,5 +387,5 @@ class RecordWriter:
     def _note(self, failures: Mapping[str, str]) -> None:
         for bookie_id, reason in failures.items():
             if bookie_id not in self._noted:
-                ensemble_log.given_up(logger, self._ledger_id, bookie_id, reason)
+                log_messages.given_up(logger, self._ledger_id, bookie_id, reason)
             self._noted[bookie_id] = reason

@@ -10,8 +10,8 @@ from bkspark.bookie.contract import BookieAddress, ReadableRoot
 from bkspark.cluster.bookie_client import READ_SECONDS, BookieClient
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.fan_out import FanOut, Timeouts
+from bkspark.cluster.log_messages import BadCopy, leave_out, step_over
 from bkspark.cluster.password import Password, make_digester
-from bkspark.cluster.stepping_over import BadCopy, leave_out, step_over
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import layout
 from bkspark.ledger.handles.how_far import Answers, IsEnough, Readable, look

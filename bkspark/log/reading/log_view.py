@@ -19,7 +19,7 @@ from functools import partial
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.hang_memory import PendingAnswer
+from bkspark.cluster.hanging import PendingAnswer
 from bkspark.cluster.password import Password
 from bkspark.cluster.records import Versioned
 from bkspark.errors import BookKeeperError, NoSuchLedgerError

@@ -16,8 +16,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from bkspark.bookie.contract import BookieAddress, ReadableRoot
-from bkspark.bookie.messages import told_of
+from bkspark.bookie.contract import BookieAddress, ReadableRoot, told_of
 from bkspark.cluster.bookie_client import BookieClient
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester

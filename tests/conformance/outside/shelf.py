@@ -16,7 +16,7 @@ from bkspark.bookie.contract import (
     Journal,
 )
 from bkspark.bookie.posix import PosixBookie
-from bkspark.bookie.posix_storage import PosixStorage
+from bkspark.bookie.posix_place import PosixStorage
 from bkspark.errors import InvalidRequestError
 from bkspark.metadata.contract import MetadataKind
 from bkspark.metadata.files import FileMetadataStore

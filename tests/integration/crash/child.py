@@ -26,8 +26,8 @@ import pyarrow as pa
 
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.hanging import TimedStore
 from bkspark.cluster.password import Password, make_digester
-from bkspark.cluster.timed_store import TimedStore
 from bkspark.errors import BookKeeperError
 from bkspark.ledger.handles.backlog import Backlog
 from bkspark.ledger.handles.settings import WriterSettings

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bkspark.bookie import posix, posix_files, posix_post_check
+from bkspark.bookie import posix, posix_files
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError
 from bkspark.format import layout
 from bkspark.log.batch import commit as batch_commit
@@ -253,7 +253,7 @@ def test_an_error_of_the_system_on_one_disk_is_a_failed_bookie(
     target = rig.target((3, 3, 2))
     reports = rig.tasks(target, partitions_of(5))
     faulty = FaultyOs()
-    for module in (posix, posix_calls, posix_files, posix_post_check):
+    for module in (posix, posix_calls, posix_files):
         monkeypatch.setattr(module, "os", faulty)
     is_done = False
 

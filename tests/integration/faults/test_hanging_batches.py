@@ -10,7 +10,8 @@ import pytest
 
 from bkspark.admin.auditing import audit as auditing
 from bkspark.admin.auditing.audit import gaps_of
-from bkspark.cluster import bookie_client, hang_memory
+from bkspark.cluster import bookie_client
+from bkspark.cluster import hanging as hang_memory
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import CorruptDataError, NotEnoughBookiesError

@@ -13,7 +13,8 @@ import pytest
 
 from bkspark.admin import views
 from bkspark.bookkeeper import BookKeeper
-from bkspark.cluster import bookie_client, hang_memory
+from bkspark.cluster import bookie_client
+from bkspark.cluster import hanging as hang_memory
 from bkspark.cluster.password import Password
 from bkspark.errors import (
     BookieUnavailableError,

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from bkspark.bookkeeper import BookKeeper
-from bkspark.cluster import timed_store
+from bkspark.cluster import hanging
 from bkspark.errors import BookKeeperError, InvalidRequestError, OutcomeUnknownError
 from bkspark.ledger.handles import settings
 from bkspark.ledger.handles.settings import WriterSettings
@@ -28,7 +28,7 @@ CALLS = ("get", "put", "is_current", "list")
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "GRACE_SECONDS", patience(0.2))
-    monkeypatch.setattr(timed_store, "STORE_SECONDS", patience(0.3))
+    monkeypatch.setattr(hanging, "STORE_SECONDS", patience(0.3))
 
 
 @pytest.fixture

@@ -8,10 +8,11 @@ import pytest
 from bkspark import environment
 from bkspark.admin.leftovers import Sweep
 from bkspark.bookkeeper import BookKeeper
-from bkspark.cluster import bookie_client, fan_out, hang_memory
+from bkspark.cluster import bookie_client, fan_out
+from bkspark.cluster import hanging as hang_memory
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.ensembles import spares_of
-from bkspark.cluster.hang_memory import HangMemory
+from bkspark.cluster.hanging import HangMemory
 from bkspark.errors import BookieUnavailableError
 from bkspark.ledger.handles.settings import ReaderSettings, WriterSettings
 from bkspark.ledger.recovery import running

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from bkspark.cluster import bookie_client, timed_store
+from bkspark.cluster import bookie_client, hanging
 from bkspark.errors import BookKeeperError
 from bkspark.log.batch import commit as batch_commit
 from bkspark.storage import devices
@@ -49,7 +49,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[BusyDisk]:
     monkeypatch.setattr(devices, "is_at_work", lambda _thread: True)
     monkeypatch.setattr(devices, "cpu_ticks", lambda _thread: 0)
     monkeypatch.setattr(bookie_client, "STORE_SECONDS", patience(0.3))
-    monkeypatch.setattr(timed_store, "STORE_SECONDS", patience(0.3))
+    monkeypatch.setattr(hanging, "STORE_SECONDS", patience(0.3))
     yield disk
     disk.go.set()
 

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import bkspark
 from bkspark import environment
 from bkspark.bookkeeper import BookKeeper
-from bkspark.cluster.client_counts import BOUNDS, ClientCounts
+from bkspark.cluster.client_metrics import BOUNDS, ClientCounts
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.ledger.handles.settings import ReaderSettings
 from bkspark.log.batch.commit import commit

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from bkspark.bookie.checks import TooManyOpenFilesError
 from bkspark.bookie.contract import BookieAddress
-from bkspark.bookie.os_errors import TooManyOpenFilesError
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.enlisting import Begun, Joining

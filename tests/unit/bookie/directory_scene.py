@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.bookie import posix, posix_post_check, uri
-from bkspark.bookie import posix_pinned as posix_witness
+from bkspark.bookie import posix, uri
+from bkspark.bookie import posix_files as posix_witness
 from bkspark.bookie.contract import Bookie, BookieAddress
 from bkspark.bookie.posix_files import PosixJournal, own_journal
 from bkspark.format import layout
@@ -48,9 +48,7 @@ class Scene:
 
     def is_surely_kept(self) -> bool:
         """The short way alone."""
-        return posix_post_check.surely_passes(
-            self.address, self.journal, fence=FENCE, permission=MARKER
-        )
+        return posix.surely_passes(self.address, self.journal, fence=FENCE, permission=MARKER)
 
     def swap_with(self, other: str) -> None:
         """Another directory stands under the bookie's path."""
@@ -61,7 +59,7 @@ class Scene:
 @contextmanager
 def installed(system: FaultyOs) -> Iterator[FaultyOs]:
     with pytest.MonkeyPatch.context() as patch:
-        for module in (posix, posix_calls, posix_post_check, posix_witness):
+        for module in (posix, posix_calls, posix_witness):
             patch.setattr(module, "os", system)
         yield system
 

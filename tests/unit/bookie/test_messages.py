@@ -7,9 +7,9 @@ import pytest
 
 from bkspark.admin.maintenance import Left
 from bkspark.admin.repairing.fill import Filled, in_vain
-from bkspark.bookie.messages import about, on_bookie, told_of
-from bkspark.bookie.os_errors import UnavailableOnOSError
-from bkspark.cluster import ensemble_log
+from bkspark.bookie.checks import UnavailableOnOSError
+from bkspark.bookie.contract import about, on_bookie, told_of
+from bkspark.cluster import log_messages
 from bkspark.errors import BookieUnavailableError
 from bkspark.ledger.entry_log_reader import NoGoodSourceError
 from tests.mutants.places import ROOT
@@ -37,7 +37,7 @@ REASONS = [
 
 def warned(caplog: pytest.LogCaptureFixture, reason: str) -> str:
     caplog.clear()
-    ensemble_log.given_up(logging.getLogger("bkspark.test"), 7, WHO, reason)
+    log_messages.given_up(logging.getLogger("bkspark.test"), 7, WHO, reason)
     return caplog.messages[-1]
 
 

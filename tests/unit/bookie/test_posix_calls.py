@@ -8,13 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.bookie import (
-    posix,
-    posix_files,
-    posix_post_check,
-    posix_storage,
-    uri,
-)
+from bkspark.bookie import posix, posix_files, posix_place, uri
 from bkspark.bookie.contract import Bookie, BookieAddress, BookieRoot
 from bkspark.bookie.posix import PosixBookie
 from bkspark.errors import BookieUnavailableError
@@ -38,7 +32,7 @@ def system(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyOs]:
 
 
 def use(patch: pytest.MonkeyPatch, system: FaultyOs) -> None:
-    for module in (posix, posix_calls, posix_files, posix_post_check, posix_storage):
+    for module in (posix, posix_calls, posix_files, posix_place):
         patch.setattr(module, "os", system)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.bookie import posix, posix_storage, uri
+from bkspark.bookie import posix, posix_place, uri
 from bkspark.cli.bookie_health import risk_findings
 from bkspark.cluster import admission
 from bkspark.cluster.cluster import Cluster, init_cluster
@@ -31,7 +31,7 @@ def system(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyOs]:
 
 
 def use(patch: pytest.MonkeyPatch, system: FaultyOs) -> None:
-    for module in (posix, posix_calls, posix_storage, directory, files):
+    for module in (posix, posix_calls, posix_place, directory, files):
         patch.setattr(module, "os", system)
 
 

@@ -8,7 +8,7 @@ from secrets import token_hex
 import pytest
 
 from bkspark.bookie.contract import BookieAddress
-from bkspark.cluster import bookie_client, hang_memory
+from bkspark.cluster import bookie_client, hanging
 from bkspark.cluster.bookie_client import BookieClient, seconds_to_store
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 
@@ -74,7 +74,7 @@ def test_after_a_while_others_ask_again_but_never_the_channel_that_is_busy(
     """What it has open is in use by the call that hangs."""
     line, other = BookieClient(address), BookieClient(address)
     give_up(line, gate)
-    monkeypatch.setattr(hang_memory, "ASK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(hanging, "ASK_AGAIN_SECONDS", 0.0)
     assert other.ask(lambda: 2) == 2
     with pytest.raises(BookieUnavailableError):
         line.ask(lambda: 1)

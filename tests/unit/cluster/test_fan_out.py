@@ -10,7 +10,7 @@ from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster import fan_out
 from bkspark.cluster.bookie_client import BookieClient, NoAnswerError
 from bkspark.cluster.fan_out import FanOut, Timeouts, ask_all
-from bkspark.cluster.hang_memory import HangMemory
+from bkspark.cluster.hanging import HangMemory
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.ledger.handles.settings import ReaderSettings
 from bkspark.progress import Progress

@@ -6,8 +6,8 @@ from concurrent.futures import Future
 import pytest
 
 from bkspark import environment
-from bkspark.cluster import hang_memory
-from bkspark.cluster.hang_memory import UNANSWERED_MAX, HangMemory
+from bkspark.cluster import hanging
+from bkspark.cluster.hanging import UNANSWERED_MAX, HangMemory
 from bkspark.protocol.bookies.quarantine import FAILURES_MAX
 from bkspark.protocol.ledger.metadata import Member
 
@@ -33,7 +33,7 @@ def test_or_a_minute_later_but_at_once_by_who_cannot_do_without(now: list[float]
     memory = HangMemory()
     memory.gave_up("a", Future())
     assert not memory.hangs("a", is_patient=True)
-    now[0] += hang_memory.ASK_AGAIN_SECONDS - 1
+    now[0] += hanging.ASK_AGAIN_SECONDS - 1
     assert memory.hangs("a")
     now[0] += 2
     assert not memory.hangs("a")
@@ -44,7 +44,7 @@ def test_who_owes_many_answers_is_not_asked_at_all(now: list[float]) -> None:
     for answer in answers:
         assert not memory.hangs("a", is_patient=True)
         memory.gave_up("a", answer)
-    now[0] += 10 * hang_memory.ASK_AGAIN_SECONDS
+    now[0] += 10 * hanging.ASK_AGAIN_SECONDS
     assert memory.hangs("a", is_patient=True)
     answers[0].set_result(1)
     assert not memory.hangs("a")

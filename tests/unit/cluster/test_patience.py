@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from bkspark import environment, progress
-from bkspark.cluster.hang_memory import PendingAnswer
-from bkspark.cluster.patience import COMPUTING_TICKS, OTHERS_MAX, Patience
+from bkspark.cluster.hanging import COMPUTING_TICKS, OTHERS_MAX, Patience, PendingAnswer
 from bkspark.progress import Progress
 from bkspark.storage import devices
 

@@ -8,7 +8,7 @@ import pytest
 
 from bkspark.bookie import memory, uri
 from bkspark.bookie.contract import BookieAddress, Journal
-from bkspark.cluster.post_check import post_check
+from bkspark.cluster.bookie_client import post_check
 from bkspark.errors import BookieUnavailableError, LedgerFencedError
 from bkspark.format import layout
 from bkspark.format.cookie import Cookie, encode

@@ -5,8 +5,8 @@ import logging
 import pytest
 
 from bkspark import environment
-from bkspark.cluster import stepping_over
-from bkspark.cluster.stepping_over import BadCopy, step_over
+from bkspark.cluster import log_messages
+from bkspark.cluster.log_messages import BadCopy, step_over
 
 logger = logging.getLogger("bkspark.cluster.test")
 COPY = BadCopy("c" * 32, "bookie-1", "ledger 7")
@@ -45,7 +45,7 @@ def test_after_a_long_time_it_is_told_of_again(told, monkeypatch):
     now = 100.0
     monkeypatch.setattr(environment, "monotonic", lambda: now)
     step_over(logger, COPY, "it is cut")
-    now += stepping_over.TELL_AGAIN_SECONDS - 1
+    now += log_messages.TELL_AGAIN_SECONDS - 1
     step_over(logger, COPY, "it is cut")
     assert len(told()) == 1
     now += 1
@@ -54,9 +54,9 @@ def test_after_a_long_time_it_is_told_of_again(told, monkeypatch):
 
 
 def test_what_is_remembered_is_bounded(told, monkeypatch):
-    monkeypatch.setattr(stepping_over, "COPIES_MAX", 10)
+    monkeypatch.setattr(log_messages, "COPIES_MAX", 10)
     for number in range(50):
         step_over(logger, COPY._replace(what=f"ledger {number}"), "it is cut")
-    assert len(environment.the_one(stepping_over._Told)._at) == 10
+    assert len(environment.the_one(log_messages._Told)._at) == 10
     step_over(logger, COPY._replace(what="ledger 49"), "it is cut")
     assert len(told()) == 50

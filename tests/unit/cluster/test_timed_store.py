@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from bkspark import environment
-from bkspark.cluster import timed_store
-from bkspark.cluster.hang_memory import HangMemory, PendingAnswer
+from bkspark.cluster import hanging
+from bkspark.cluster.hanging import HangMemory, PendingAnswer, TimedStore
 from bkspark.cluster.records import Records
-from bkspark.cluster.timed_store import TimedStore
 from bkspark.errors import CorruptDataError, InvalidRequestError, OutcomeUnknownError
 from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.memory import MemoryMetadataStore
@@ -62,13 +61,13 @@ def test_all_are_asked_for_by_one_task() -> None:
 
 
 def test_each_has_time_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timed_store, "STORE_SECONDS", patience(0.3))
+    monkeypatch.setattr(hanging, "STORE_SECONDS", patience(0.3))
     _, store = timed(lambda _key: time.sleep(patience(0.15)))
     assert list(store.get_all("things")) == list(NAMES)
 
 
 def test_one_that_hangs_is_not_waited_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timed_store, "STORE_SECONDS", patience(0.2))
+    monkeypatch.setattr(hanging, "STORE_SECONDS", patience(0.2))
     gate = threading.Event()
     inner, store = timed(lambda key: None if key < "things/c" else gate.wait(patience(5)) and None)
     watch = Stopwatch()
@@ -129,7 +128,7 @@ def test_the_disk_of_the_store_is_looked_at(
         seen.append(device)
         return PendingAnswer(question, name, device=device)
 
-    monkeypatch.setattr(timed_store, "PendingAnswer", answer)
+    monkeypatch.setattr(hanging, "PendingAnswer", answer)
     store = TimedStore(format_store((tmp_path / "metadata").as_uri()))
     monkeypatch.setattr(devices, "_devices", {})
     store.get("things/a")

@@ -11,7 +11,7 @@ import pytest
 
 from bkspark import BookKeeper
 from bkspark.cluster.cluster import Cluster, init_cluster
-from bkspark.cluster.timed_store import STORE_SECONDS
+from bkspark.cluster.hanging import STORE_SECONDS
 from bkspark.errors import InvalidRequestError
 from bkspark.ledger.handles.settings import USUAL
 from bkspark.metadata import patience

@@ -9,7 +9,7 @@ import pytest
 from bkspark.cli import main
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import InvalidRequestError
-from bkspark.storage import file_systems, litmus
+from bkspark.storage import file_systems
 from bkspark.storage.file_systems import mount_of, why_unsafe
 
 LOCAL = ["ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs"]
@@ -49,7 +49,7 @@ def trials(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         tried.append(folder)
         return tried[0] if tried[0] == "it lies" else ""
 
-    monkeypatch.setattr(litmus, "failure", failure)
+    monkeypatch.setattr(file_systems, "failure", failure)
     return tried
 
 

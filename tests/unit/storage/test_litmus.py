@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.storage import litmus, litmus_rival
-from bkspark.storage.litmus import failure
+from bkspark.storage import file_systems, litmus_rival
+from bkspark.storage.file_systems import failure
 
 RIVAL = """
 import importlib.util, os, sys, time
@@ -94,9 +94,9 @@ def test_a_local_disk_passes_and_keeps_nothing(tmp_path: Path) -> None:
 def test_each_lie_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
     script = tmp_path / "rival.py"
     script.write_text(RIVAL.format(path=litmus_rival.__file__, fault=FAULTS[why]))
-    monkeypatch.setattr(litmus, "RIVAL", str(script))
+    monkeypatch.setattr(file_systems, "RIVAL", str(script))
     if "no answer" in why:
-        monkeypatch.setattr(litmus, "ANSWER_SECONDS", 0.5)
+        monkeypatch.setattr(file_systems, "ANSWER_SECONDS", 0.5)
     folder = tmp_path / "folder"
     folder.mkdir()
     assert failure(str(folder)) == why

@@ -5,9 +5,8 @@ import pytest
 from bkspark import environment
 from bkspark.errors import InvalidRequestError
 from bkspark.progress import Progress, reported_to
-from bkspark.storage import connection, pressure
-from bkspark.storage.connection import S3Doubt, repeated
-from bkspark.storage.pressure import Pressure
+from bkspark.storage import connection
+from bkspark.storage.connection import Pressure, S3Doubt, repeated
 
 
 class Clock:
@@ -51,7 +50,7 @@ def test_time_decides_when_to_give_up_and_not_the_number_of_tries(clock: Clock) 
     begin = clock.now
     with pytest.raises(S3Doubt):
         repeated(clock.request)
-    assert pressure.RETRY_SECONDS - 5 < clock.now - begin <= pressure.RETRY_SECONDS
+    assert connection.RETRY_SECONDS - 5 < clock.now - begin <= connection.RETRY_SECONDS
 
 
 def test_pauses_grow_up_to_the_longest_and_are_drawn(
@@ -87,7 +86,7 @@ def test_the_time_of_a_request_that_was_refused_at_last_is_not_that_of_the_store
 
     def request() -> str:
         sent_at.append(clock.now)
-        clock.now += 2 * pressure.RETRY_SECONDS if len(sent_at) == 1 else 0
+        clock.now += 2 * connection.RETRY_SECONDS if len(sent_at) == 1 else 0
         return clock.request()
 
     clock.failures = [busy(), busy()]
@@ -99,17 +98,17 @@ def test_the_time_of_a_request_that_was_refused_at_last_is_not_that_of_the_store
 
 
 def test_how_long_is_a_setting(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(pressure.VARIABLE, "0")
+    monkeypatch.setenv(connection.VARIABLE, "0")
     clock.failures = [busy(), busy()]
     with pytest.raises(S3Doubt):
         repeated(clock.request)
     assert (clock.sent, clock.now) == (1, 0)
-    monkeypatch.setenv(pressure.VARIABLE, "2m")
-    assert pressure.retry_seconds() == 120
+    monkeypatch.setenv(connection.VARIABLE, "2m")
+    assert connection.retry_seconds() == 120
     for given in ("soon", "-1", "nan", "inf", "9" * 5_000):
-        monkeypatch.setenv(pressure.VARIABLE, given)
+        monkeypatch.setenv(connection.VARIABLE, given)
         clock.failures = [busy()]
-        with pytest.raises(InvalidRequestError, match=pressure.VARIABLE):
+        with pytest.raises(InvalidRequestError, match=connection.VARIABLE):
             repeated(clock.request)
 
 

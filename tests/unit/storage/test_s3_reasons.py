@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from bkspark.bookie.os_errors import TooManyOpenFilesError, UnavailableOnOSError
+from bkspark.bookie.checks import TooManyOpenFilesError, UnavailableOnOSError
 from bkspark.errors import BookieUnavailableError
 from bkspark.storage import connection
 from bkspark.storage.connection import S3Doubt

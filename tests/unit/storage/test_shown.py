@@ -3,7 +3,7 @@
 import pytest
 
 from bkspark.errors import InvalidRequestError
-from bkspark.storage.shown import require_fit, shown_url
+from bkspark.storage.address import require_fit, shown_url
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 
 from bkspark.bookie.posix_files import _cut
 from bkspark.progress import Progress, reported_to
-from bkspark.storage import posix_calls, slices
-from bkspark.storage.slices import AHEAD_BYTES, SLICE_BYTES, write_back
+from bkspark.storage import posix_calls
+from bkspark.storage.posix_calls import AHEAD_BYTES, SLICE_BYTES, write_back
 
 
 class Kernel:
@@ -22,10 +22,10 @@ class Kernel:
         self.fails_at = 0
 
     def __call__(self, _descriptor: int, begin: int, length: int, flags: int) -> int:
-        asked = self.begun if flags == slices._WRITE else self.awaited
+        asked = self.begun if flags == posix_calls._WRITE else self.awaited
         asked.append((begin, begin + length))
         if self.error and len(self.awaited) > self.fails_at:
-            slices.ctypes.set_errno(self.error)
+            posix_calls.ctypes.set_errno(self.error)
             return -1
         return 0
 
@@ -33,7 +33,7 @@ class Kernel:
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
     kernel = Kernel()
-    monkeypatch.setattr(slices, "_sync_file_range", kernel)
+    monkeypatch.setattr(posix_calls, "_sync_file_range", kernel)
     return kernel
 
 
@@ -70,7 +70,7 @@ def test_where_it_is_not_offered_the_sync_does_it_all(kernel: Kernel, error: int
 
 
 def test_where_there_is_none_neither(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "_sync_file_range", None)
+    monkeypatch.setattr(posix_calls, "_sync_file_range", None)
     write_back(0, 0, 4 * SLICE_BYTES)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
-from bkspark.cluster.hang_memory import HangMemory
+from bkspark.cluster.hanging import HangMemory
 from bkspark.ledger.handles import appender, lane
 from bkspark.ledger.handles.appender import Appender
 from bkspark.ledger.handles.lane import Framed, Lane

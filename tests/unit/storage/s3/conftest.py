@@ -4,9 +4,9 @@ import pytest
 
 from bkspark import environment
 from bkspark.storage import connection
+from bkspark.storage.address import parse
+from bkspark.storage.connection import Pressures
 from bkspark.storage.objects import Objects
-from bkspark.storage.place import parse
-from bkspark.storage.pressure import Pressures
 
 from .stand_in import BUCKET, S3Store
 

@@ -6,7 +6,7 @@ import pytest
 
 from bkspark.bookie import uri
 from bkspark.bookie.contract import Bookie, BookieAddress, BookieRoot
-from bkspark.bookie.object_journal import records_folder
+from bkspark.bookie.object_store import records_folder
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format.layout import COOKIE
 from bkspark.testing.bookie_place import CLUSTER, ENTRIES, INCARNATION, JOURNAL, MARKER, a_cookie

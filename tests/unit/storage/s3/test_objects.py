@@ -5,11 +5,16 @@ from collections.abc import Callable
 import pytest
 
 from bkspark.errors import InvalidRequestError
+from bkspark.storage.address import parse
 from bkspark.storage.connection import NoSuchObject, S3Doubt
-from bkspark.storage.objects import EMPTY, Objects, make_sentinel
-from bkspark.storage.place import parse
-from bkspark.storage.probe import require_conditional_creates
-from bkspark.storage.upload import PART_BYTES, Upload
+from bkspark.storage.objects import (
+    EMPTY,
+    PART_BYTES,
+    Objects,
+    Upload,
+    make_sentinel,
+    require_conditional_creates,
+)
 
 from .stand_in import (
     ANSWER_LOST,

@@ -1,9 +1,14 @@
-"""Objects bound to the process that made them: they cannot be sent to another process."""
+"""Guards of objects against use in another process, or in a callback that must not wait."""
 
 import os
+import threading
+from concurrent.futures import Future
 from typing import Any, NoReturn, Self
 
 from bkspark.errors import InvalidRequestError
+
+# --- bound ---------------------------------------------------------------------------------------
+# Objects bound to the process that made them: they cannot be sent to another process.
 
 
 class BoundToProcess:
@@ -45,3 +50,34 @@ class BoundToProcess:
             hint="send the cluster's URI and the name or id, and open it there "
             "(bkspark.BookKeeper(uri))",
         )
+
+
+# --- callback guard ------------------------------------------------------------------------------
+# Tells callbacks of futures apart from other callers.
+#
+# A future's callbacks run in the thread that completes the future, and may append. The same thread
+# makes room for further appends, so an append in a callback does not wait for room: it would wait
+# for itself.
+
+
+class CallbackGuard:
+    """Completes futures, and knows which threads are completing a future now."""
+
+    def __init__(self) -> None:
+        self._threads: set[int] = set()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the caller is a callback of a future that is being completed."""
+        return threading.get_ident() in self._threads
+
+    def complete(self, future: "Future[Any]", outcome: object) -> None:
+        """Give ``future`` its ``outcome``, an error or a result; runs its callbacks."""
+        completer, is_first = threading.get_ident(), not self.is_here
+        self._threads.add(completer)
+        if isinstance(outcome, BaseException):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
+        if is_first:
+            self._threads.discard(completer)
