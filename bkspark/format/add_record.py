@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Any
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
-from bkspark.format import layout, strict_json, transactions
+from bkspark.format import commit_times, layout, strict_json, transactions
 from bkspark.format.strict_json import Fields
 from bkspark.protocol.bounds import NUMBER_MAX, are_stored_numbers, is_stored_number
 from bkspark.protocol.ledger.quorum import Quorum
@@ -13,6 +13,7 @@ from bkspark.protocol.ledger.record import (
     AttemptLogs,
     EntryLog,
     InlinePart,
+    Made,
     Rows,
     stripe_row_count,
     stripes_of_range,
@@ -35,7 +36,8 @@ def to_json(record: AddRecord) -> dict[str, Any]:
         "lac": record.last_add_confirmed,
         "length": record.length_bytes,
         "quorum": [quorum.ensemble_size, quorum.write_quorum_size, quorum.ack_quorum_size],
-        "fragment": record.fragment_first_entry_id,
+        "fragment": record.made.fragment_first_entry_id,
+        commit_times.NAME: commit_times.encode(record.times),
         transactions.NAME: transactions.encode(record.transactions),
         "attempts": [
             {
@@ -70,7 +72,7 @@ def from_json(fields: Fields, ledger_id: int) -> AddRecord:
             last_add_confirmed=fields.take("lac", int),
             length_bytes=fields.take("length", int),
             quorum=quorum,
-            fragment_first_entry_id=fields.take("fragment", int),
+            made=Made(fields.take("fragment", int), commit_times.decode(fields)),
             transactions=transactions.decode(fields),
             rows=_rows(fields, quorum),
             stored=_stored(fields, quorum),
@@ -173,7 +175,10 @@ def _is_within_bounds(record: AddRecord) -> bool:
         return False
     if first > NUMBER_MAX or last > NUMBER_MAX or not is_stored_number(record.length_bytes):
         return False
-    if not _are_constants_readable(record.ledger_id, record.term, record.fragment_first_entry_id):
+    fragment_first_entry_id = record.made.fragment_first_entry_id
+    if not _are_constants_readable(record.ledger_id, record.term, fragment_first_entry_id):
+        return False
+    if not commit_times.are_readable(record.times):
         return False
     if record.transactions and not are_stored_numbers(record.transactions.values()):
         return False

@@ -9,9 +9,9 @@ only faster.
 
 import re
 
-from bkspark.format import add_record, strict_json
+from bkspark.format import add_record, commit_times, strict_json
 from bkspark.format.digest import canonical_json
-from bkspark.protocol.ledger.record import AddRecord
+from bkspark.protocol.ledger.record import AddRecord, Made
 
 PATIENCE = 64
 """Headers decoded from JSON before a pattern is made; each further pattern needs twice as many.
@@ -63,13 +63,14 @@ class Headers:
         found = self._pattern.fullmatch(header) if self._pattern else None
         if found is None or model is None:
             return None
-        first, lac, last, length, *others = found.groups()
+        first, lac, last, length, *others, began, made = found.groups()
         end = 3 * len(model.parts)
         try:
             parts = [
                 add_record.part(int(stripe), int(size), digest.decode())
                 for stripe, size, digest in zip(others[:end:3], others[1:end:3], others[2:end:3])
             ]
+            times = commit_times.in_order(int(began), int(made))
             record = AddRecord(
                 model.ledger_id,
                 model.term,
@@ -80,7 +81,7 @@ class Headers:
                 int(length),
                 model.quorum,
                 tuple(map(int, others[end:])),
-                model.fragment_first_entry_id,
+                Made(model.made.fragment_first_entry_id, times),
                 {},
                 tuple(parts),
             )
@@ -95,6 +96,7 @@ def _pattern_of(model: AddRecord) -> re.Pattern[bytes]:
         **dict.fromkeys(("first", "lac", "last", "length"), _NUMBER),
         "parts": [[_NUMBER, _NUMBER, _DIGEST]] * len(model.parts),
         "stored": [_NUMBER] * len(model.stored),
+        commit_times.NAME: [_NUMBER] * 2,
     }
     fields = add_record.to_json(model) | open_fields
     pattern = re.escape(canonical_json(fields))

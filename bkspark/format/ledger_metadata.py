@@ -8,7 +8,7 @@ from base64 import b64decode, b64encode
 from typing import Any
 
 from bkspark.errors import CorruptDataError
-from bkspark.format import envelope, layout, transactions
+from bkspark.format import commit_times, envelope, layout, transactions
 from bkspark.format.digest import checked_spec, encode_spec
 from bkspark.format.strict_json import Fields, integers
 from bkspark.protocol.ledger.beginning import Beginning
@@ -37,6 +37,7 @@ def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
         "token": metadata.token,
         "last": metadata.last_entry_id,
         "length": metadata.length_bytes,
+        commit_times.NAME: commit_times.encode(metadata.times),
         "fragments": [_encode_fragment(fragment) for fragment in metadata.fragments],
         "schema": encode_bytes(metadata.settings.schema),
         "digest": encode_spec(metadata.settings.digest),
@@ -72,6 +73,7 @@ def decode(ledger_id: int, data: bytes) -> LedgerMetadata:
             length_bytes=fields.take_or_none("length", int),
             transactions=transactions.decode(fields),
             left=_decode_left(fields),
+            times=commit_times.decode(fields),
         )
     except (TypeError, ValueError) as error:
         raise CorruptDataError(f"{fields.what} is malformed: {error}") from error

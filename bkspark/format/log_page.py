@@ -9,7 +9,7 @@ from bkspark.protocol.log.ledger_list import LoggedLedger, LogPage, PageContents
 
 KIND = "logpage"
 
-_NUMBERS_OF_PLACE, _NUMBERS_OF_PAGE = 6, 8
+_NUMBERS_OF_PLACE, _NUMBERS_OF_PAGE = 8, 10
 
 
 def encode(log_name: str, name: str, contents: PageContents) -> bytes:
@@ -47,6 +47,8 @@ def encode_place(ledger: LoggedLedger) -> list[int]:
         ledger.length_bytes,
         ledger.closed_ms,
         ledger.merged_count,
+        ledger.first_ms,
+        ledger.last_ms,
     ]
 
 
@@ -65,6 +67,8 @@ def encode_page(page: LogPage) -> list[Any]:
         page.least_id,
         page.greatest_id,
         page.merged_count,
+        page.first_ms,
+        page.last_ms,
     ]
 
 

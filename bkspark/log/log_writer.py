@@ -31,6 +31,7 @@ from bkspark.log.opening import open_tail
 from bkspark.log.own_tail import OwnTail
 from bkspark.log.rolling import Add, RollPolicy, Segment, WaitingAdds
 from bkspark.log.undecided import Undecided, with_outcome
+from bkspark.protocol.ledger.standing import FIRST
 
 WAITING_BYTES_MAX = 64 * 2**20
 """Most bytes that wait while a ledger closes; further appends block."""
@@ -72,7 +73,7 @@ class LogWriter(ClosedAtEnd):
         self._error: BookKeeperError | None = None
         self._is_closed = False
         self._segment = self._tail.segment(
-            tail.ledger, tail.begun, tail.first_offset, tail.standing, tail.unjoined
+            tail.ledger, tail.begun, tail.first_offset, tail.began, tail.unjoined
         )
 
     def __repr__(self) -> str:
@@ -272,7 +273,8 @@ class LogWriter(ClosedAtEnd):
         try:
             old.handle.close()
             end = old.first_offset + old.handle.last_add_confirmed + 1
-            begun = self._tail.segment(following.seen, following.begun, end)
+            standing = FIRST.not_before(old.handle.last_ms)
+            begun = self._tail.segment(following.seen, following.begun, end, standing)
             begun.faults_before = self.faults
             with self._lock:
                 self._segment = begun

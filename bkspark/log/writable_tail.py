@@ -28,6 +28,11 @@ class OpenTail:
     unjoined: frozenset[str] = frozenset()
 
     @property
+    def began(self) -> ConfirmedEnd:
+        """Where the writer begins: no record of the ledger is made before the log's last time."""
+        return self.standing.not_before(self.log.value.last_ms)
+
+    @property
     def first_offset(self) -> int:
         """The log offset of the ledger's entry 0."""
         return self.log.value.end_offset

@@ -28,7 +28,7 @@ from bkspark.ledger.recovery.recover import RecoveryReport, recover
 from bkspark.ledger.recovery.write_back import WriteCopies
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.record import AddRecord, confirmation
+from bkspark.protocol.ledger.record import AddRecord, Made, confirmation
 from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.recovery.steps import Failure
 from bkspark.protocol.writer.adding import PendingAdds
@@ -140,7 +140,7 @@ class HandWriter:
             last_add_confirmed=self.pending.last_add_confirmed,
             length_bytes=sum(map(len, self.sent.values())),
             quorum=ledger.quorum,
-            fragment_first_entry_id=ledger.last_fragment.first_entry_id,
+            made=Made(ledger.last_fragment.first_entry_id),
             transactions={},
             stored=self.pending.stored,
         )
@@ -213,7 +213,7 @@ class HandWriter:
             last_add_confirmed=self.pending.last_add_confirmed,
             length_bytes=sum(map(len, self.sent.values())),
             quorum=quorum,
-            fragment_first_entry_id=self.metadata.last_fragment.first_entry_id,
+            made=Made(self.metadata.last_fragment.first_entry_id),
             rows=parts,
             stored=self.pending.stored,
         )

@@ -8,11 +8,13 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from tests.simulation.__main__ import main
+from tests.simulation.environment import NOW_MS, SimulatedEnvironment
 from tests.simulation.faults import PARTIAL, POWER, Kind
 from tests.simulation.frame import Outcome
 from tests.simulation.many import run_many, told_by_signals
@@ -67,6 +69,15 @@ def test_processes_share_the_seeds_among_themselves() -> None:
     shared = run_many(0, count=41, jobs=2)
     assert (shared.schedules, shared.operations) == (41, alone.operations)
     assert shared.faults == alone.faults
+
+
+def test_no_step_depends_on_the_time_of_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records and metadata say when entries were committed; the clocks of hosts may be wrong."""
+    seeds = range(12)
+    expected = [run_schedule(seed).digest for seed in seeds]
+    clock = count(NOW_MS, -1_000)
+    monkeypatch.setattr(SimulatedEnvironment, "now_ms", lambda _self: next(clock))
+    assert [run_schedule(seed).digest for seed in seeds] == expected
 
 
 def test_a_signal_ends_it_behind_the_schedule_under_way() -> None:

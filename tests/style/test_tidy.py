@@ -54,6 +54,7 @@ STAMPS = {
     *("log/cursors.py", "log/log_handle.py", "log/compaction.py"),
     *("log/own_tail.py", "log/opening.py", "log/tail_closing.py", "log/continuing.py"),
     *("ledger/handles/membership.py", "ledger/recovery/opener.py"),
+    *("ledger/handles/writer.py", "log/batch/record_writer.py"),
 }
 """Write down when something was done, for people to read."""
 

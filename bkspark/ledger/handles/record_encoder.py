@@ -10,7 +10,7 @@ from bkspark.format.digest import Digester
 from bkspark.ledger.handles.entries import encode_parts
 from bkspark.ledger.handles.grouping import Submission, batch_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.ledger.record import AddRecord, AttemptLogs, Rows, confirmation
+from bkspark.protocol.ledger.record import AddRecord, AttemptLogs, Made, Rows, confirmation
 from bkspark.protocol.writer.adding import PendingAdd, PendingAdds
 
 NO_ROWS = pa.schema([])
@@ -74,7 +74,7 @@ class RecordEncoder:
             last_add_confirmed=add.last_add_confirmed,
             length_bytes=add.length_bytes,
             quorum=self._ledger.quorum,
-            fragment_first_entry_id=add.fragment_first_entry_id,
+            made=Made(add.fragment_first_entry_id, add.times),
             transactions=transactions,
             rows=rows,
             stored=add.stored,
@@ -99,7 +99,7 @@ class RecordEncoder:
             last_add_confirmed=pending.last_add_confirmed,
             length_bytes=pending.length_bytes,
             quorum=self._ledger.quorum,
-            fragment_first_entry_id=fragment_first_entry_id,
+            made=Made(fragment_first_entry_id, pending.times),
             transactions=self._transactions if transactions is None else transactions,
             stored=pending.stored,
         )

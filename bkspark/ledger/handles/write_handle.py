@@ -91,6 +91,7 @@ class WriteHandle(ClosedAtEnd):
             is_change_delayed=settings.is_change_delayed,
             last_add_confirmed=standing.last_entry_id,
             length_bytes=standing.length_bytes,
+            times=standing.times,
             unjoined=unjoined,
         )
         self._transactions = standing.transactions
@@ -112,6 +113,14 @@ class WriteHandle(ClosedAtEnd):
     def last_add_confirmed(self) -> int:
         """The id of the last acknowledged entry; -1 without entries."""
         return self._writer.machine.pending.last_add_confirmed
+
+    @property
+    def last_ms(self) -> int:
+        """When the last acknowledged entry was committed, in milliseconds since 1970.
+
+        The time of the log's earlier entries without entries of this writer; 0 without any.
+        """
+        return self._writer.machine.pending.times.last_ms
 
     @property
     def last_add_fully_replicated(self) -> int | None:

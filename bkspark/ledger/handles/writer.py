@@ -34,6 +34,7 @@ from bkspark.ledger.handles.rolls import Rolls
 from bkspark.ledger.handles.settings import USUAL, WriterSettings
 from bkspark.ledger.handles.teller import Teller
 from bkspark.ledger.handles.turns import Slow, Turns, known, nothing
+from bkspark.protocol.ledger.commit_times import CommitTimes
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.writer import steps
 from bkspark.protocol.writer.adding import PendingAdd
@@ -267,7 +268,8 @@ class WriterRunner:
         """Put gathered submissions, up to the limits, into one record and send it."""
         rows = sum(submitted.row_count for submitted in taken)
         size = sum(submitted.byte_count for submitted in taken)
-        first, *others = self.machine.receive(steps.Submitted(rows, size))
+        times = CommitTimes.at(environment.now_ms())
+        first, *others = self.machine.receive(steps.Submitted(rows, size, times=times))
         assert isinstance(first, steps.Append)
         seconds = self._deadlines.seconds_to_acknowledge(first.add.length_bytes)
         group = Group(first.add, taken, environment.monotonic() + seconds, seconds)

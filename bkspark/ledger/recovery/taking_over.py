@@ -97,4 +97,5 @@ def _standing(end: steps.EndRecovery) -> ConfirmedEnd:
     """Return where the ledger ends. Without a last record only the last entry id is known."""
     if end.last is None:
         return ConfirmedEnd(end.last_entry_id)
-    return ConfirmedEnd(end.last_entry_id, end.last.length_bytes, 0, end.last.transactions)
+    told = (end.last.length_bytes, 0, end.last.transactions, end.last.times)
+    return ConfirmedEnd(end.last_entry_id, *told)

@@ -19,6 +19,7 @@ from bkspark.log.schema import schema_after
 from bkspark.log.tail_closing import update_with_closed_tail
 from bkspark.log.truncation import retain_after_roll
 from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.standing import FIRST
 from bkspark.protocol.log.batch import AttemptReport
 from bkspark.protocol.log.record import LogRecord
 
@@ -60,6 +61,7 @@ def commit(target: BatchTarget, reports: Sequence[AttemptReport | None]) -> Comm
             target.ensemble,
             term=target.term,
             token=target.token,
+            standing=FIRST.not_before(target.log_last_ms),
         ) as writer:
             transaction = target.request.transaction
             plan = writer.write(reports, spares=target.spares, transaction=transaction)

@@ -37,6 +37,7 @@ from bkspark.ledger.handles.membership import Membership, News
 from bkspark.ledger.handles.record_encoder import RecordEncoder
 from bkspark.log.batch.commit_in_progress import CommitInProgress
 from bkspark.log.undecided import Undecided
+from bkspark.protocol.ledger.commit_times import CommitTimes
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.ledger.standing import FIRST, ConfirmedEnd
@@ -92,6 +93,7 @@ class RecordWriter:
             seen.value,
             last_add_confirmed=standing.last_entry_id,
             length_bytes=standing.length_bytes,
+            times=standing.times,
             unjoined=unjoined,
         )
         self._cluster = cluster
@@ -156,6 +158,7 @@ class RecordWriter:
         *,
         spares: Sequence[BookieAddress],
         transaction: Transaction | None,
+        times: CommitTimes | None = None,
     ) -> CommitPlan:
         """Write the record for ``reports`` and wait for its ack.
 
@@ -164,6 +167,7 @@ class RecordWriter:
         Args:
             spares: bookies that may replace members, and bookies outside the ensemble that hold
                 rows.
+            times: when the rows were committed, if they were committed before; None for now.
 
         Raises:
             NotEnoughBookiesError: too few bookies; the record has no ack.
@@ -184,7 +188,9 @@ class RecordWriter:
         holders = Holders(plan.written, quorum)
         self._commit = CommitInProgress(plan, holders, addresses, committed)
         self._bring(steps.Gathered(holders.ceding(ensemble, self._commit.members)))
-        self._bring(steps.Submitted(plan.row_count, plan.length_bytes, names_entry_logs=True))
+        times = times or CommitTimes.at(environment.now_ms())
+        rows = (plan.row_count, plan.length_bytes)
+        self._bring(steps.Submitted(*rows, names_entry_logs=True, times=times))
         assert not self._machine.pending, "its last event leads to an ack, or to an error"
         return plan
 

@@ -93,6 +93,8 @@ class BatchTarget:
         ensemble: E bookies in stripe order.
         spares: bookies that may replace members, in order of preference.
         is_done: the transaction is in the log already; tasks and commit write nothing.
+        log_last_ms: the last time of the log's closed ledgers when the write began
+            (``commit_times``).
     """
 
     request: WriteRequest
@@ -106,6 +108,7 @@ class BatchTarget:
     ensemble: tuple[BookieAddress, ...]
     spares: tuple[BookieAddress, ...]
     is_done: bool = False
+    log_last_ms: int = 0
 
     @property
     def cluster_id(self) -> str:

@@ -4,7 +4,7 @@ All requests that can be refused are refused here, before a task runs.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.cluster import Cluster
@@ -69,7 +69,8 @@ def private_target(
         goes_on=goes_on,
         is_strict=settings.is_strict,
     )
-    return target_of(request, created.seen.value, created.ensemble, created.spares)
+    target = target_of(request, created.seen.value, created.ensemble, created.spares)
+    return target if log is None else replace(target, log_last_ms=log.last_ms)
 
 
 def target_of(

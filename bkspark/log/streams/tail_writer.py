@@ -166,7 +166,7 @@ class TailWriter:
             ensemble,
             term=term,
             token=token,
-            standing=tail.standing,
+            standing=tail.began,
             begun=tail.begun,
             unjoined=tail.unjoined,
         )

@@ -43,6 +43,7 @@ from bkspark.errors import (
     NoSuchEntryError,
 )
 from bkspark.protocol.ledger.beginning import Beginning
+from bkspark.protocol.ledger.commit_times import UNKNOWN, CommitTimes
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.settings import LedgerSettings
 
@@ -128,6 +129,7 @@ class LedgerMetadata:
         last_entry_id: last readable entry, -1 if none; None unless CLOSED.
         length_bytes: sum of the payload bytes up to ``last_entry_id``; None unless CLOSED.
         transactions: last committed version per application among the ledger's records.
+        times: when the entries up to ``last_entry_id`` were committed; informational.
         left: members that never get a place in the ledger again ("leaving").
     """
 
@@ -142,6 +144,7 @@ class LedgerMetadata:
     length_bytes: int | None = None
     transactions: Mapping[str, int] = field(default_factory=dict, hash=False)
     left: frozenset[Member] = frozenset()
+    times: CommitTimes = UNKNOWN
 
     def __post_init__(self) -> None:
         if self.ledger_id < 0 or self.term < FIRST_TERM:
@@ -311,6 +314,7 @@ class LedgerMetadata:
         last_entry_id: int,
         length_bytes: int,
         transactions: Mapping[str, int] | None = None,
+        times: CommitTimes = UNKNOWN,
         term: int,
         token: str,
     ) -> "LedgerMetadata":
@@ -320,6 +324,7 @@ class LedgerMetadata:
             last_entry_id: last readable entry, inclusive; -1 if the ledger is empty.
             length_bytes: sum of payload bytes of entries [0, last_entry_id].
             transactions: last version per application among the records up to the end.
+            times: as the last of these records states them.
 
         Raises:
             LedgerClosedError: already closed, at a different last entry or length (RB-19).
@@ -347,6 +352,7 @@ class LedgerMetadata:
             last_entry_id=last_entry_id,
             length_bytes=length_bytes,
             transactions=dict(transactions or {}),
+            times=times,
             fragments=kept or self.fragments[:1],
         )
 

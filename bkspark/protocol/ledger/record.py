@@ -12,8 +12,8 @@ finding the record's rows does (H7).
 
 Rule 4. A *confirmation* commits nothing. A confirmation states a last-add-confirmed, so that
 readers see the last entry of an idle writer (explicit LAC, RB-12). The writer writes a confirmation
-after every earlier entry is acknowledged. A confirmation is no group. Only its LAC, length and
-transactions count.
+after every earlier entry is acknowledged. A confirmation is no group. Only its LAC, length,
+times and transactions count.
 
 Rule 5. Every record states how much the writer knew to be stored on each member (R14). If a member
 lacks such data, the member has lost data, wherever the record is found (see ``evidence``).
@@ -30,6 +30,7 @@ from typing import TypeAlias
 
 from bkspark.errors import InvalidRequestError
 from bkspark.protocol import bounds
+from bkspark.protocol.ledger.commit_times import UNKNOWN, CommitTimes
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID
 from bkspark.protocol.ledger.quorum import Quorum
 
@@ -125,6 +126,20 @@ class Transaction:
 
 
 @dataclass(frozen=True, slots=True)
+class Made:
+    """Where and when a record was made; informational.
+
+    Attributes:
+        fragment_first_entry_id: first entry of the fragment in which the record was written.
+        times: when the ledger's first entry, and the last entry up to this record, were committed
+            (``commit_times``).
+    """
+
+    fragment_first_entry_id: int = 0
+    times: CommitTimes = UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
 class AddRecord:
     """Commits entries ``[first_entry_id, last_entry_id]`` of a ledger; the same on every bookie.
 
@@ -134,7 +149,7 @@ class AddRecord:
         length_bytes: payload bytes of the ledger up to ``last_entry_id``.
         stored: by ensemble index, the first entry of the newest record known to be stored on the
             member, or -1.
-        fragment_first_entry_id: first entry of the fragment in which the record was written.
+        made: in which fragment and when the record was made; no decision depends on it.
         transactions: last version of each application, over the ledger's records up to this record.
         rows: where the rows are: ``attempts`` or ``parts``; empty in a confirmation.
     """
@@ -148,7 +163,7 @@ class AddRecord:
     length_bytes: int
     quorum: Quorum
     stored: tuple[int, ...]
-    fragment_first_entry_id: int = 0
+    made: Made = Made()
     transactions: Mapping[str, int] = field(default_factory=dict, hash=False)
     rows: Rows = ()
 
@@ -167,6 +182,10 @@ class AddRecord:
         """
         rows = self.rows
         return rows if rows and type(rows[0]) is InlinePart else ()
+
+    @property
+    def times(self) -> CommitTimes:
+        return self.made.times
 
     @property
     def entry_count(self) -> int:
@@ -227,15 +246,15 @@ def confirmation(
     last_add_confirmed: int,
     length_bytes: int,
     quorum: Quorum,
-    fragment_first_entry_id: int = 0,
+    made: Made = Made(),
     transactions: Mapping[str, int] = MappingProxyType({}),
     stored: tuple[int, ...] = (),
 ) -> AddRecord:
     """Make the record that states ``last_add_confirmed`` (>= -1) and commits nothing (rule 4).
 
     Args:
-        length_bytes: as in the add record that ends at ``last_add_confirmed``; likewise
-            transactions.
+        length_bytes: as in the add record that ends at ``last_add_confirmed``; likewise the times
+            and transactions.
         stored: as in an add record; if empty, -1 of each member.
     """
     return AddRecord(
@@ -247,7 +266,7 @@ def confirmation(
         last_add_confirmed=last_add_confirmed,
         length_bytes=length_bytes,
         quorum=quorum,
-        fragment_first_entry_id=fragment_first_entry_id,
+        made=made,
         transactions=transactions,
         stored=stored or (INVALID_ENTRY_ID,) * quorum.ensemble_size,
     )

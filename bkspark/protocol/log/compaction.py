@@ -13,8 +13,8 @@ finish. A collection frees the ledgers after a time for such readers.
 
 Rule 4. The new place is as old as the youngest ledger of the run, so retention by age deletes no
 entry too early. If a ledger's time is unknown, so is the new time. The payload is the sum over the
-run, so retention by size counts the same bytes. Versions stay: the place stands for all ledgers
-that joined there.
+run, so retention by size counts the same bytes. The first and the last entry keep the times of
+their commits. Versions stay: the place stands for all ledgers that joined there.
 
 Rule 5. A place on a page is replaced on a new page, and all pages above are made anew, one per
 level. A page that is replaced completely goes, unless the run ends there. So the record gets no
@@ -156,6 +156,7 @@ def _place_of(run: Sequence[LoggedLedger], ledger: LedgerMetadata) -> LoggedLedg
         sum(place.length_bytes for place in run),
         max(times) if all(times) else 0,
         ledger_list.versions_of(run) - 1,
+        *(run[0].first_ms, run[-1].last_ms),
     )
 
 

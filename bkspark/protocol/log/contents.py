@@ -200,6 +200,11 @@ class LogContents:
         return self.first_offset - self.dropped.of_tail
 
     @property
+    def last_ms(self) -> int:
+        """The last time of the closed ledgers (``commit_times``); 0 without any."""
+        return self.ledgers[-1].last_ms if self.ledgers else 0
+
+    @property
     def length_bytes(self) -> int:
         """Payload bytes of the closed ledgers."""
         return sum(stretch.length_bytes for stretch in self.stretches)

@@ -38,6 +38,8 @@ class LoggedLedger:
         closed_ms: when the ledger was first seen closed, used only by retention by age; 0 if
             unknown.
         merged_count: how many further ledgers had joined the log here before a compaction.
+        first_ms, last_ms: when its first and its last entry were committed (``commit_times``);
+            informational, and never before the times of the ledgers before it.
     """
 
     ledger_id: int
@@ -46,6 +48,8 @@ class LoggedLedger:
     length_bytes: int
     closed_ms: int = 0
     merged_count: int = 0
+    first_ms: int = 0
+    last_ms: int = 0
 
     @property
     def end_offset(self) -> int:
@@ -63,6 +67,7 @@ class LogPage:
         first_offset, entry_count, length_bytes: of all ledgers on the page; 0 for a page of ids.
         least_id, greatest_id: of the ledgers on the page.
         merged_count: of all ledgers on the page.
+        first_ms, last_ms: of the first and of the last ledger on the page; 0 for a page of ids.
     """
 
     name: str
@@ -74,6 +79,8 @@ class LogPage:
     least_id: int
     greatest_id: int
     merged_count: int = 0
+    first_ms: int = 0
+    last_ms: int = 0
 
     @property
     def end_offset(self) -> int:
@@ -129,6 +136,8 @@ class PageContents:
             least_id=min(ids or (page.least_id for page in self.pages)),
             greatest_id=max(ids or (page.greatest_id for page in self.pages)),
             merged_count=sum(part.merged_count for part in parts),
+            first_ms=parts[0].first_ms,
+            last_ms=parts[-1].last_ms,
         )
 
 

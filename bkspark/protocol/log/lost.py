@@ -31,7 +31,9 @@ def with_lost(log: LogRecord, ledger_id: int) -> LogRecord:
             f"{ledger_id} and is not closed",
             hint=f"run `bkspark ledger recover {log.tail[0]} --seal`, then this command again",
         )
-    place = LoggedLedger(ledger_id, log.end_offset, LOST_ENTRIES, 0)
+    place = LoggedLedger(
+        *(ledger_id, log.end_offset, LOST_ENTRIES, 0), first_ms=log.last_ms, last_ms=log.last_ms
+    )
     listed = replace(log.listed, tail=log.tail[1:], ledgers=(*log.ledgers, place))
     return replace(log, listed=listed, dropped=log.dropped.with_tail(0))
 

@@ -20,7 +20,7 @@ from bkspark.protocol.log.ledger_list import LogPage, PageContents, Stretch, pag
 from bkspark.protocol.log.record import LogRecord
 
 PAGE_LENGTH = 64
-"""A page of places is some 3 kB, a full record some 15 kB for each level."""
+"""A page of places is some 6 kB, a full record some 20 kB for each level."""
 
 
 @dataclass

@@ -373,8 +373,13 @@ class LogRecord(LogContents):
         if ledger.last_entry_id is None or ledger.last_entry_id == INVALID_ENTRY_ID:
             dropped = log.dropped.with_more_to_delete([ledger.ledger_id])
             return replace(log, dropped=dropped)
+        # The list's times never go back, whatever the clocks of the writers told.
+        times = ledger.times.not_before(self.last_ms)
         place = LoggedLedger(
-            ledger.ledger_id, self.end_offset, ledger.last_entry_id + 1, ledger.length_bytes or 0
+            *(ledger.ledger_id, self.end_offset, ledger.last_entry_id + 1),
+            length_bytes=ledger.length_bytes or 0,
+            first_ms=times.first_ms,
+            last_ms=times.last_ms,
         )
         listed = replace(log.listed, ledgers=(*log.ledgers, place))
         return replace(log, listed=listed, dropped=log.dropped.with_tail(0))

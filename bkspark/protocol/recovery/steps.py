@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bkspark.errors import BookKeeperError, OutcomeUnknownError
+from bkspark.protocol.ledger.commit_times import UNKNOWN
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.record import AddRecord, Piece
 from bkspark.protocol.recovery.member_tail import MemberTail
@@ -297,6 +298,7 @@ class Close:
             last_entry_id=self.last_entry_id,
             length_bytes=self.last.length_bytes if self.last is not None else 0,
             transactions=self.last.transactions if self.last is not None else {},
+            times=self.last.times if self.last is not None else UNKNOWN,
             term=self.term,
             token=self.token,
         )

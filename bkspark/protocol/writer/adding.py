@@ -36,6 +36,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
+from bkspark.protocol.ledger.commit_times import UNKNOWN, CommitTimes
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID
 from bkspark.protocol.ledger.quorum import Quorum
 
@@ -53,6 +54,7 @@ class PendingAdd:
         last_add_confirmed: the writer's LAC when the add was pushed, stated by its record.
         length_bytes: payload bytes of the ledger up to ``last_entry_id``.
         fragment_first_entry_id: first entry of the fragment when the add was pushed.
+        times: when the ledger's entries up to ``last_entry_id`` were committed; informational.
         stored: each member's stored records when the add was pushed, stated by its record (rule 7).
         names_entry_logs: whether its rows lie in entry logs.
         counted: ensemble indexes whose copy is durable and passed the post-check.
@@ -65,6 +67,7 @@ class PendingAdd:
     last_add_confirmed: int = INVALID_ENTRY_ID
     length_bytes: int = 0
     fragment_first_entry_id: int = 0
+    times: CommitTimes = UNKNOWN
     stored: tuple[int, ...] = ()
     names_entry_logs: bool = False
     counted: set[int] = field(default_factory=set)
@@ -137,6 +140,7 @@ class PendingAdds:
         *,
         last_add_confirmed: int = INVALID_ENTRY_ID,
         length_bytes: int = 0,
+        times: CommitTimes = UNKNOWN,
         guarantees_write_quorum: bool = False,
     ) -> None:
         self.quorum = quorum
@@ -146,6 +150,7 @@ class PendingAdds:
         )
         self.last_add_pushed = last_add_confirmed
         self.length_bytes = length_bytes
+        self.times = times
         self._pushed_bytes = length_bytes
         self._said = last_add_confirmed
         self._stored = [INVALID_ENTRY_ID] * quorum.ensemble_size
@@ -181,6 +186,7 @@ class PendingAdds:
         entry_count: int,
         *,
         byte_count: int = 0,
+        times: CommitTimes = UNKNOWN,
         fragment_first_entry_id: int = 0,
         names_entry_logs: bool = False,
     ) -> PendingAdd:
@@ -188,6 +194,7 @@ class PendingAdds:
 
         Args:
             byte_count: size of the payload.
+            times: when the entries are committed, by the writer's clock.
             names_entry_logs: its rows lie in entry logs on rotated windows, so every write set must
                 be able to prove the record (see ``record``, rule 3).
         """
@@ -200,11 +207,13 @@ class PendingAdds:
             distinct = min(entry_count, self.quorum.stripe_count)
             write_sets = tuple(self.quorum.write_set(first + k) for k in range(distinct))
         self._pushed_bytes += byte_count
+        before = self._pending[-1].times if self._pending else self.times
         add = PendingAdd(
             *(first, last, write_sets),
             last_add_confirmed=self.last_add_confirmed,
             length_bytes=self._pushed_bytes,
             fragment_first_entry_id=fragment_first_entry_id,
+            times=before.then(times, is_first=first == 0),
             stored=self.stored,
             names_entry_logs=names_entry_logs,
         )
@@ -300,6 +309,7 @@ class PendingAdds:
             done.append(self._pending.popleft())
             self.last_add_confirmed = done[-1].last_entry_id
             self.length_bytes = done[-1].length_bytes
+            self.times = done[-1].times
         if self.lagging is not None:
             self.lagging.adds.extend(done)
         return done

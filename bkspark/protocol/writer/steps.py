@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bkspark.errors import BookKeeperError, LedgerClosedError, LedgerFencedError
 from bkspark.protocol.ledger.beginning import Beginning
+from bkspark.protocol.ledger.commit_times import UNKNOWN, CommitTimes
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
 from bkspark.protocol.writer.adding import CheckTicket, PendingAdd
 
@@ -19,11 +20,13 @@ class Submitted:
 
     Attributes:
         names_entry_logs: the rows lie in entry logs with copies on bookies already.
+        times: when they are committed, by the writer's clock; no decision depends on it.
     """
 
     entry_count: int
     byte_count: int
     names_entry_logs: bool = False
+    times: CommitTimes = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ from bkspark.errors import (
     NothingSentError,
     OutcomeUnknownError,
 )
+from bkspark.protocol.ledger.commit_times import UNKNOWN, CommitTimes
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
 from bkspark.protocol.writer import steps
 from bkspark.protocol.writer.adding import CheckTicket, PendingAdd, PendingAdds
@@ -70,6 +71,7 @@ class LedgerWriter:
         metadata: metadata of a ledger that is OPEN for this writer.
         last_add_confirmed: the previous writer's last entry, which is acknowledged.
         length_bytes: payload bytes up to there.
+        times: when the ledger's entries up to there were committed (``standing``).
         unjoined: ids of bookies that must not be asked to join (R19).
 
     Attributes:
@@ -86,6 +88,7 @@ class LedgerWriter:
         is_change_delayed: bool = False,
         last_add_confirmed: int = INVALID_ENTRY_ID,
         length_bytes: int = 0,
+        times: CommitTimes = UNKNOWN,
         unjoined: Collection[str] = (),
     ) -> None:
         self.metadata = metadata
@@ -93,6 +96,7 @@ class LedgerWriter:
             metadata.quorum,
             last_add_confirmed=last_add_confirmed,
             length_bytes=length_bytes,
+            times=times,
             guarantees_write_quorum=metadata.settings.guarantees_write_quorum,
         )
         is_delayed = is_change_delayed and not metadata.settings.guarantees_write_quorum
@@ -138,6 +142,7 @@ class LedgerWriter:
             last_entry_id=self.pending.last_add_confirmed,
             length_bytes=self.pending.length_bytes,
             transactions=transactions,
+            times=self.pending.times,
             term=self.metadata.term,
             token=self.metadata.token,
         )
@@ -218,6 +223,7 @@ class LedgerWriter:
         add = self.pending.push(
             event.entry_count,
             byte_count=event.byte_count,
+            times=event.times,
             fragment_first_entry_id=self.metadata.last_fragment.first_entry_id,
             names_entry_logs=event.names_entry_logs,
         )

@@ -13,8 +13,15 @@ from bkspark.errors import CorruptDataError
 from bkspark.format import add_record, headers, strict_json
 from bkspark.format.digest import canonical_json
 from bkspark.format.headers import PATIENCE, Headers
+from bkspark.protocol.ledger.commit_times import CommitTimes
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
-from bkspark.protocol.ledger.record import AddRecord, InlinePart, confirmation, stripes_of_range
+from bkspark.protocol.ledger.record import (
+    AddRecord,
+    InlinePart,
+    Made,
+    confirmation,
+    stripes_of_range,
+)
 
 LEDGER, TOKEN = 7, "c" * 32
 
@@ -35,6 +42,7 @@ def record(
         length_bytes=first * 10,
         quorum=quorum,
         stored=(first - 1,) * quorum.ensemble_size,
+        made=Made(0, CommitTimes(1_700_000_000_000, 1_700_000_000_000 + first % 10**9)),
         rows=tuple(InlinePart(stripe, size, digest) for stripe in stripes),
     )
 
@@ -122,14 +130,18 @@ NUMBERS = st.one_of(
     st.integers(-2, 12), st.integers(2**31 - 3, 2**31 + 3), st.integers(2**63 - 2, 2**63 + 2)
 )
 OPEN = ("first", "last", "lac", "length")
+TIMES = ("began", "made")
 
 
-@given(st.dictionaries(st.sampled_from((*OPEN, "stored", "stripe", "bytes", "term")), NUMBERS))
+@given(
+    st.dictionaries(st.sampled_from((*OPEN, *TIMES, "stored", "stripe", "bytes", "term")), NUMBERS)
+)
 def test_whatever_stands_in_their_places_is_judged_as_in_their_json(
     changes: dict[str, int],
 ) -> None:
     made, fields = taught(record(3)), add_record.to_json(record(3))
     fields |= {name: changes[name] for name in (*OPEN, "term") if name in changes}
+    fields["times"] = [changes.get(name, 5) for name in TIMES]
     fields["stored"][1] = changes.get("stored", 2)
     fields["parts"][0][0] = changes.get("stripe", 0)
     fields["parts"][0][1] = changes.get("bytes", 9)

@@ -8,6 +8,7 @@ import pytest
 from bkspark.errors import CorruptDataError
 from bkspark.format import envelope, layout
 from bkspark.format.ledger_metadata import KIND, decode, encode
+from bkspark.protocol.ledger.commit_times import CommitTimes
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.upkeep.leaving import left_by
@@ -44,3 +45,21 @@ def test_hostile_members_are_refused(left: object) -> None:
 def test_a_ledger_that_is_not_closed_has_left_nobody() -> None:
     opened = replace(CLOSED, state=LedgerState.OPEN, last_entry_id=None, length_bytes=None)
     assert opened.left == set()
+
+
+TIMES_MAX = [2**63 - 1, 2**63 - 1]
+
+
+@pytest.mark.parametrize("times", [[0, 0], [5, 5], [5, 6], TIMES_MAX])
+def test_times_in_a_record_come_back(times: list[int]) -> None:
+    ledger = replace(CLOSED, times=CommitTimes(*times))
+    assert decode(7, encode(ledger, "nonce")) == ledger
+
+
+@pytest.mark.parametrize(
+    "times", [[6, 5], [-1, 5], [5], [5, 6, 7], [5, 2**63], [5, True], [5, "6"], None, {}]
+)
+def test_times_in_a_record_are_in_order(times: object) -> None:
+    value = json.loads(encode(CLOSED, "nonce").partition(b"\n")[2]) | {"times": times}
+    with pytest.raises(CorruptDataError):
+        decode(7, envelope.encode(KIND, layout.ledger_key(7), value))

@@ -10,8 +10,15 @@ from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import BookKeeperError, InvalidRequestError
 from bkspark.format import add_record, journal, strict_json
 from bkspark.format.digest import canonical_json
+from bkspark.protocol.ledger.commit_times import CommitTimes
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.record import AddRecord, AttemptLogs, EntryLog, InlinePart
+from bkspark.protocol.ledger.record import (
+    AddRecord,
+    AttemptLogs,
+    EntryLog,
+    InlinePart,
+    Made,
+)
 from bkspark.protocol.ledger.settings import DigestSpec
 
 DIGESTER = make_digester(DigestSpec(), Password())
@@ -44,7 +51,7 @@ def records(draw: st.DrawFn) -> AddRecord:
         draw(st.integers(0, 9)),
         quorum,
         (-1,) * draw(st.sampled_from([0, quorum.ensemble_size, quorum.ensemble_size])),
-        0,
+        Made(),
         draw(st.dictionaries(st.text(max_size=2), st.integers(0, 9), max_size=2)),
         tuple(InlinePart(stripe, 9, "deadbeef") for stripe in stripes),
     )
@@ -54,7 +61,7 @@ def records(draw: st.DrawFn) -> AddRecord:
         "last_add_confirmed": NUMBERS,
         "length_bytes": NUMBERS,
         "term": NUMBERS,
-        "fragment_first_entry_id": NUMBERS,
+        "made": st.builds(Made, NUMBERS, st.builds(CommitTimes, NUMBERS, NUMBERS)),
         "transactions": st.dictionaries(st.text(max_size=2), NUMBERS, max_size=2),
         "rows": st.lists(PARTS, max_size=3).map(tuple),
         "stored": st.lists(st.integers(-2, 9), max_size=4).map(tuple),
@@ -94,3 +101,12 @@ def test_a_record_of_entry_logs_is_stored_if_it_is_read(row_count: int, index: i
     assert is_stored(record) == is_read(record) == ((row_count, index) == (2, 50))
     large = replace(record, transactions={"app": 2**63}, rows=rows)
     assert is_stored(large) is is_read(large) is False
+
+
+@pytest.mark.parametrize(("first_ms", "last_ms"), [(6, 5), (-1, 5), (5, 2**63), (True, 5)])
+def test_times_that_no_reader_takes_are_not_stored(first_ms: int, last_ms: int) -> None:
+    parts = (InlinePart(0, 9, "deadbeef"),)
+    good = AddRecord(7, 1, "c" * 32, 0, 0, -1, 9, Quorum(3, 3, 2), (-1, -1, -1), rows=parts)
+    record = replace(good, made=Made(0, CommitTimes(first_ms, last_ms)))
+    assert is_stored(good) is is_read(good) is True
+    assert is_stored(record) is is_read(record) is False

@@ -1,0 +1,159 @@
+"""Mutants of when entries were committed."""
+
+from .change import Drop, DropArgument, Replace
+from .mutant import Mutant
+
+TIMES = "tests/unit/protocol/test_commit_times.py"
+LOG = "tests/integration/log/test_commit_times.py"
+HEADERS = "tests/unit/format/test_headers.py"
+STORED = "tests/unit/format/test_stored_is_read.py"
+
+SET_BACK = f"{TIMES}::test_a_clock_that_is_set_back_does_not_set_back_the_ledger"
+ROLLS = f"{LOG}::test_a_writer_that_rolls_and_the_next_writer_are_not_before_earlier_ledgers"
+TAKES_OVER = f"{LOG}::test_a_writer_that_takes_over_is_not_before_what_was_recovered"
+ENDED = f"{LOG}::test_a_writer_that_follows_one_that_ended_is_not_before_it"
+
+MUTANTS = (
+    # --- a ledger ----------------------------------------------------------------------------
+    Mutant(
+        "a clock that is set back sets back the ledger",
+        "CommitTimes.then",
+        Replace("later.not_before(self.last_ms)", "later"),
+        (SET_BACK, f"{LOG}::test_a_writer_whose_clock_is_set_back_repeats_its_last_time"),
+    ),
+    Mutant(
+        "each record begins the ledger's times anew",
+        "CommitTimes.then",
+        Replace("is_first", "True", at=0),
+        (SET_BACK, f"{LOG}::test_a_writer_whose_clock_is_set_back_repeats_its_last_time"),
+    ),
+    Mutant(
+        "a time out of bounds is kept",
+        "CommitTimes.at",
+        Replace("min(max(now_ms, 0), TIME_MAX)", "now_ms"),
+        (f"{TIMES}::test_a_clock_out_of_bounds_counts_as_the_bound",),
+    ),
+    Mutant(
+        "a record may be older than those on their way",
+        "PendingAdds.push",
+        Replace("self._pending[-1].times if self._pending else self.times", "self.times"),
+        (SET_BACK,),
+    ),
+    Mutant(
+        "a writer forgets when its last entry was committed",
+        "PendingAdds.acknowledge",
+        Drop("self.times = done[-1].times"),
+        (
+            f"{TIMES}::test_only_what_is_acknowledged_has_the_ledger_s_times",
+            f"{TIMES}::test_a_closed_ledger_has_the_times_of_its_first_and_its_last_entry",
+        ),
+    ),
+    Mutant(
+        "a writer closes its ledger without times",
+        "LedgerWriter.closed",
+        DropArgument("times"),
+        (
+            f"{TIMES}::test_a_closed_ledger_has_the_times_of_its_first_and_its_last_entry",
+            ROLLS,
+        ),
+    ),
+    Mutant(
+        "a recovery closes the ledger without times",
+        "recovery.steps.Close.applied_to",
+        DropArgument("times"),
+        (
+            f"{TIMES}::test_a_recovery_takes_them_from_the_last_record[True]",
+            f"{LOG}::test_a_recovery_says_the_times_of_a_writer_that_died",
+        ),
+    ),
+    Mutant(
+        "a confirmation does not repeat the times",
+        "RecordEncoder.confirm",
+        Replace("Made(fragment_first_entry_id, pending.times)", "Made(fragment_first_entry_id)"),
+        (ENDED,),
+    ),
+    Mutant(
+        "the next writer of a ledger does not know its times",
+        "taking_over._standing",
+        Replace("end.last.times", "FIRST.times"),
+        (f"{TAKES_OVER}[True]", ENDED),
+    ),
+    # --- a log -------------------------------------------------------------------------------
+    Mutant(
+        "a writer does not know the times of the ledgers before its own",
+        "OpenTail.began",
+        Replace("self.standing.not_before(self.log.value.last_ms)", "self.standing"),
+        (ROLLS, f"{TAKES_OVER}[False]"),
+    ),
+    Mutant(
+        "a writer that rolls forgets when it committed",
+        "LogWriter._switch",
+        Replace("FIRST.not_before(old.handle.last_ms)", "FIRST"),
+        (ROLLS,),
+    ),
+    Mutant(
+        "a write does not know the times of its log",
+        "log.batch.commit.commit",
+        DropArgument("standing"),
+        (f"{LOG}::test_a_write_of_rows_is_committed_at_one_time_and_not_before_the_log",),
+    ),
+    Mutant(
+        "the list goes back with a ledger that was overtaken",
+        "LogRecord._joined",
+        Replace("ledger.times.not_before(self.last_ms)", "ledger.times"),
+        (
+            f"{TIMES}::test_the_list_never_goes_back_though_a_ledger_s_writer_did_not_know_the_one_"
+            "before",
+            f"{LOG}::test_a_write_that_another_one_overtakes_is_listed_behind_it",
+        ),
+    ),
+    Mutant(
+        "a lost ledger has no times",
+        "with_lost",
+        DropArgument("last_ms"),
+        (f"{TIMES}::test_a_ledger_that_is_lost_stands_where_the_log_was",),
+    ),
+    Mutant(
+        "a compacted ledger's place ends with its first part",
+        "compaction._place_of",
+        Replace("run[-1].last_ms", "run[0].last_ms"),
+        (
+            f"{TIMES}::test_a_compacted_ledger_keeps_the_times_of_what_it_replaces",
+            f"{LOG}::test_a_compacted_ledger_has_the_times_of_the_ledgers_before_it",
+        ),
+    ),
+    Mutant(
+        "compacted rows are committed at the time of the compaction",
+        "_Rewriting._write",
+        DropArgument("times"),
+        (f"{LOG}::test_a_compacted_ledger_has_the_times_of_the_ledgers_before_it",),
+    ),
+    Mutant(
+        "a page says the times of its first ledger alone",
+        "PageContents.named",
+        Replace("parts[-1].last_ms", "parts[0].last_ms"),
+        (f"{TIMES}::test_a_page_has_the_times_of_its_first_and_its_last_ledger",),
+    ),
+    # --- how they are stored -----------------------------------------------------------------
+    Mutant(
+        "times out of order are read",
+        "commit_times.in_order",
+        Replace("0 <= first_ms <= last_ms", "0 <= first_ms"),
+        (
+            f"{STORED}::test_times_that_no_reader_takes_are_not_stored[6-5]",
+            "tests/unit/format/test_ledger_records.py::test_times_in_a_record_are_in_order[times0]",
+        ),
+    ),
+    Mutant(
+        "times that no reader would read are stored",
+        "add_record._is_within_bounds",
+        Drop("if not commit_times.are_readable(record.times): ..."),
+        (f"{STORED}::test_times_that_no_reader_takes_are_not_stored",),
+    ),
+    Mutant(
+        "a header like the one before it has the same times",
+        "Headers._like_the_model",
+        Replace("commit_times.in_order(int(began), int(made))", "model.times"),
+        (f"{HEADERS}::test_those_that_are_alike_are_decoded_without_their_json",),
+    ),
+)

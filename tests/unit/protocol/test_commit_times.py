@@ -1,0 +1,200 @@
+"""When entries were committed: times never go back, and no decision depends on them."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bkspark.protocol.bounds import NUMBER_MAX
+from bkspark.protocol.ledger.commit_times import CommitTimes
+from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.record import AddRecord, Made
+from bkspark.protocol.ledger.standing import FIRST, ConfirmedEnd
+from bkspark.protocol.log.compaction import compacted
+from bkspark.protocol.log.ledger_list import LoggedLedger, LogPage, PageContents
+from bkspark.protocol.log.lost import with_lost
+from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.settings import LogSettings
+from bkspark.protocol.recovery.steps import Close
+from bkspark.protocol.writer.adding import PendingAdds
+from bkspark.protocol.writer.steps import (
+    Acknowledge,
+    Append,
+    Checked,
+    CheckMetadata,
+    Instruction,
+    Stored,
+    Submitted,
+)
+from bkspark.protocol.writer.writing import LedgerWriter
+from tests.log_with import log_with
+from tests.protocol.script import ledger_of
+
+CLOCKS = st.lists(st.integers(-5, 30), min_size=1, max_size=12)
+ALONE = Quorum(1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [(7, 7), (0, 0), (-1, 0), (NUMBER_MAX, NUMBER_MAX), (NUMBER_MAX + 1, NUMBER_MAX)],
+)
+def test_a_clock_out_of_bounds_counts_as_the_bound(told: int, kept: int) -> None:
+    assert CommitTimes.at(told) == CommitTimes(kept, kept)
+
+
+def pushed(pending: PendingAdds, clocks: Sequence[int]) -> list[CommitTimes]:
+    return [pending.push(2, times=CommitTimes.at(clock)).times for clock in clocks]
+
+
+def test_a_clock_that_is_set_back_does_not_set_back_the_ledger() -> None:
+    told = pushed(PendingAdds(ALONE), [50, 70, 20, 69, 71])
+    assert [one.last_ms for one in told] == [50, 70, 70, 70, 71]
+    assert {one.first_ms for one in told} == {50}
+
+
+@given(CLOCKS, st.integers(0, 30), st.booleans())
+def test_times_never_go_back_whatever_clocks_tell(
+    clocks: list[int], before: int, is_first: bool
+) -> None:
+    last = -1 if is_first else 9
+    pending = PendingAdds(ALONE, last_add_confirmed=last, times=CommitTimes(before, before))
+    told = pushed(pending, clocks)
+    times = [before, *(one.last_ms for one in told)]
+    assert times == sorted(times)
+    first_ms = max(before, *clocks[:1]) if is_first else before
+    assert {one.first_ms for one in told} == {first_ms}
+
+
+def test_only_what_is_acknowledged_has_the_ledger_s_times() -> None:
+    """A confirmation and the closed ledger repeat them."""
+    pending = PendingAdds(ALONE)
+    pushed(pending, [50, 70])
+    assert pending.times == CommitTimes()
+    next(iter(pending)).counted.add(0)
+    ticket = pending.ticket()
+    assert ticket is not None
+    pending.acknowledge(ticket)
+    assert pending.times == CommitTimes(50, 50)
+    assert pending.push(1, times=CommitTimes.at(60)).times == CommitTimes(50, 70), "one is pending"
+
+
+def run(writer: LedgerWriter, clocks: Sequence[int]) -> list[Instruction]:
+    """What a writer with one bookie does for one entry at each of ``clocks``."""
+    done: list[Instruction] = []
+    for number, clock in enumerate(clocks):
+        done += writer.receive(Submitted(1, 10, times=CommitTimes.at(clock)))
+        done += writer.receive(Stored(0, "a", number, number))
+        check = done[-1]
+        assert isinstance(check, CheckMetadata)
+        done += writer.receive(Checked(check.ticket))
+    return done
+
+
+def without_times(steps: Sequence[Instruction]) -> list[Instruction]:
+    def blank(step: Instruction) -> Instruction:
+        match step:
+            case Append():
+                return replace(step, add=replace(step.add, times=CommitTimes()))
+            case Acknowledge():
+                return Acknowledge(tuple(replace(add, times=CommitTimes()) for add in step.adds))
+        return step
+
+    return [blank(step) for step in steps]
+
+
+@given(CLOCKS)
+def test_no_step_of_a_writer_depends_on_a_time(clocks: list[int]) -> None:
+    ledger = ledger_of(ALONE, ["a"])
+    one, other = LedgerWriter(ledger), LedgerWriter(ledger)
+    assert without_times(run(one, clocks)) == without_times(run(other, [0] * len(clocks)))
+    assert deepcopy(one).state == other.state
+
+
+def test_a_closed_ledger_has_the_times_of_its_first_and_its_last_entry() -> None:
+    ledger = ledger_of(ALONE, ["a"])
+    writer = LedgerWriter(ledger)
+    run(writer, [50, 40, 60])
+    writer.receive(Submitted(1, 10, times=CommitTimes.at(99)))  # without an ack
+    assert writer.closed(ledger).times == CommitTimes(50, 60)
+
+
+@pytest.mark.parametrize("has_last", [True, False])
+def test_a_recovery_takes_them_from_the_last_record(has_last: bool) -> None:
+    ledger = ledger_of(ALONE, ["a"]).in_recovery("b" * 32)
+    times = CommitTimes(50, 60)
+    last = AddRecord(
+        *(ledger.ledger_id, 1, ledger.token, 3, 4, 2, 50, ALONE, (-1,)), made=Made(0, times)
+    )
+    close = Close(ledger.term, ledger.token, 4, last if has_last else None)
+    assert close.applied_to(ledger).times == (times if has_last else CommitTimes())
+
+
+def test_who_begins_a_ledger_is_not_before_the_log() -> None:
+    assert FIRST.not_before(40).times == CommitTimes(40, 40)
+    assert ConfirmedEnd(3, times=CommitTimes(50, 60)).not_before(40).times == CommitTimes(50, 60)
+    assert ConfirmedEnd(3, times=CommitTimes(30, 60)).not_before(40).times == CommitTimes(40, 60)
+
+
+# --- the log's list ------------------------------------------------------------------------------
+
+LOG = LogRecord("log", LogSettings(Quorum(3, 3, 2)), schema=b"")
+
+
+def closed(ledger_id: int, first_ms: int, last_ms: int) -> LedgerMetadata:
+    ledger = replace(ledger_of(LOG.quorum, ["a", "b", "c"]), ledger_id=ledger_id)
+    times = CommitTimes(first_ms, last_ms)
+    told = {"term": ledger.term, "token": ledger.token}
+    return ledger.closed(last_entry_id=3, length_bytes=40, times=times, **told)
+
+
+def joined(log: LogRecord, *ledgers: LedgerMetadata) -> LogRecord:
+    for ledger in ledgers:
+        log = log.with_ledger(ledger, schema=b"", transaction=None)
+    return log
+
+
+def times_of(log: LogRecord) -> list[tuple[int, int]]:
+    return [(place.first_ms, place.last_ms) for place in log.ledgers]
+
+
+def test_a_place_has_the_times_of_its_ledger() -> None:
+    log = joined(LOG, closed(1, 50, 60), closed(2, 60, 80))
+    assert (times_of(log), log.last_ms) == ([(50, 60), (60, 80)], 80)
+    assert LOG.last_ms == 0
+
+
+def test_the_list_never_goes_back_though_a_ledger_s_writer_did_not_know_the_one_before() -> None:
+    log = joined(LOG, closed(1, 50, 60), closed(2, 20, 30), closed(3, 20, 90), closed(4, 0, 0))
+    assert times_of(log) == [(50, 60), (60, 60), (60, 90), (90, 90)]
+    rolled = log_with(log, tail=(5,)).with_closed(closed(5, 10, 95))
+    assert times_of(rolled)[-1] == (90, 95)
+
+
+def test_a_ledger_that_is_lost_stands_where_the_log_was() -> None:
+    log = with_lost(log_with(joined(LOG, closed(1, 50, 60)), tail=(2,)), 2)
+    assert times_of(log) == [(50, 60), (60, 60)]
+
+
+def test_a_compacted_ledger_keeps_the_times_of_what_it_replaces() -> None:
+    log = joined(LOG, closed(1, 5, 6), closed(2, 50, 60), closed(3, 70, 80), closed(4, 90, 95))
+    merged = replace(closed(9, 500, 500), last_entry_id=7)
+    after = compacted(log, log.ledgers[1:3], merged, _no_page)
+    assert times_of(after) == [(5, 6), (50, 80), (90, 95)]
+
+
+def _no_page(_contents: PageContents) -> LogPage:
+    raise AssertionError("there are no pages")
+
+
+def test_a_page_has_the_times_of_its_first_and_its_last_ledger() -> None:
+    places = tuple(LoggedLedger(n, n, 1, 1, 0, 0, 10 * n, 10 * n + 5) for n in range(1, 4))
+    low = PageContents(ledgers=places).named("low")
+    assert (low.first_ms, low.last_ms) == (10, 35)
+    next_one = replace(low, name="next", first_offset=4, first_ms=40, last_ms=60)
+    high = PageContents(pages=(low, next_one)).named("high")
+    assert (high.first_ms, high.last_ms) == (10, 60)
+    assert (PageContents(ids=(1, 2)).named("ids").last_ms) == 0
