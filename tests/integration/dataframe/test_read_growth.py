@@ -12,7 +12,7 @@ from bkspark.bookie.memory import MemoryRoot
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.password import Password
-from bkspark.ledger.handles.settings import ReaderSettings
+from bkspark.ledger.handles.settings import ReaderSettings, WriterSettings
 from bkspark.ledger.journals import journal_pages, journal_reader
 from bkspark.log.reading.inline_slices import InlineSlice
 from bkspark.log.reading.read_slices import OffsetRange, ReadTask, plan_ledger
@@ -21,6 +21,8 @@ from tests.integration.rig import Rig
 from tests.integration.waiting import wait_for_all_copies
 
 MEGABYTE = 2**20
+SILENT = WriterSettings(explicit_lac_ms=0)
+"""The records alone tell what is confirmed, however long a machine pauses between two of them."""
 GROWTH_MAX = 48 * MEGABYTE
 """What a handle may keep, a page on its way, and allocator slack."""
 
@@ -91,7 +93,7 @@ def test_polling_and_following_reads_what_was_appended_and_no_more(
     polled, opened = [], []
     for length in (20, 600):
         with keeper.create_ledger(
-            ensemble_size=e, write_quorum_size=qw, ack_quorum_size=qa
+            ensemble_size=e, write_quorum_size=qw, ack_quorum_size=qa, settings=SILENT
         ) as handle:
             for _ in range(length):
                 handle.append_many([bytes(500)] * 10)
@@ -121,6 +123,7 @@ def test_looking_for_news_where_there_are_none_reads_nothing(
         handle.append(b"a")
         reader = keeper.open_ledger(handle.ledger_id, recovery=False)
         assert reader.wait_for(0, timeout=20)
+        wait_for_all_copies(handle)  # of the confirmation too
         reader.read_last_add_confirmed()
         amounts.total = 0
         assert reader.read_last_add_confirmed() == 0

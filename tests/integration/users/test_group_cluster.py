@@ -52,9 +52,15 @@ class Users:
         return self.says(user, "--metadata", self.uri, *words)
 
 
+def may_be_entered(folder: Path) -> bool:
+    """Whether every user may go through ``folder`` and the folders above it."""
+    return all(path.stat().st_mode & 0o001 for path in [folder, *folder.parents])
+
+
 @pytest.fixture
 def users() -> Iterator[Users]:
-    folder = Path(tempfile.mkdtemp())
+    own = Path(tempfile.gettempdir()).resolve()
+    folder = Path(tempfile.mkdtemp(dir=own if may_be_entered(own) else "/tmp"))
     folder.chmod(0o1777)
     yield Users(folder)
     shutil.rmtree(folder)
