@@ -9,6 +9,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from functools import cache
 from itertools import takewhile
 from typing import Annotated, Any
 
@@ -99,8 +100,8 @@ def top(
 
 
 def _run(arguments: Sequence[str]) -> int:
-    command = typer.main.get_command(app)
     if _COMPLETION_VARIABLE in os.environ:  # a shell asks for completions
+        command = typer.main.get_command(app)
         common = [option for option in command.params if option.name in _COMMON]
         try:
             _offer(common, command)
@@ -114,7 +115,7 @@ def invoke(commands: typer.Typer, name: str, arguments: Sequence[str]) -> int:
     """Run one of ``commands``; return its exit status, or raise its error."""
     try:
         # Without colours: typer's coloured messages would show escapes.
-        command = typer.main.get_command(commands)
+        command = _built(commands)
         with command.make_context(name, list(arguments), color=False) as context:
             command.invoke(context)
     except SystemExit as error:  # typer ends shell completion this way
@@ -124,6 +125,12 @@ def invoke(commands: typer.Typer, name: str, arguments: Sequence[str]) -> int:
     except typer.Abort:
         raise KeyboardInterrupt from None
     return 0
+
+
+@cache
+def _built(commands: typer.Typer) -> Any:
+    """Build all commands: that takes longer than many of them run."""
+    return typer.main.get_command(commands)
 
 
 def _offer(common: Sequence[Any], behind: object) -> None:
