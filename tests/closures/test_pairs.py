@@ -34,7 +34,7 @@ def run(outer: Operation, inner: Operation, points_max: int, *, tidied_one_in: i
 
 @pytest.mark.parametrize(
     ("outer", "inner"),
-    always(GUARDED[::5], GUARDED, are_rows=True),
+    always(GUARDED[::9], GUARDED, are_rows=True),
     ids=[f"{outer}|{inner}".replace(" ", "-") for outer, inner in GUARDED],
 )
 def test_where_a_guard_decides(outer: str, inner: str) -> None:

@@ -83,7 +83,7 @@ MUTANTS = (
         "a query ends because its own ledger was found empty",
         "_Opening._still_there",
         Replace("NoSuchLedgerError", "ZeroDivisionError"),
-        (f"{INTERRUPTED}::test_a_batch_append_at_any_operation_displaces_nothing[first]",),
+        (f"{INTERRUPTED}::test_a_batch_append_at_any_operation_displaces_nothing[0-first]",),
     ),
     # --- handing the tail over --------------------------------------------------------------------
     Mutant(

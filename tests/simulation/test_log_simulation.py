@@ -23,7 +23,7 @@ from .page_mutants import PAGE_MUTANTS
 
 ROOT = Path(__file__).parents[2]
 ALL_MUTANTS = LOG_MUTANTS | DELETION_MUTANTS | PAGE_MUTANTS | COMPACT_MUTANTS
-BATCHES = [(1_000_000, 20), (1_000_020, 140)]
+BATCHES = [(1_000_000, 12), (1_000_012, 148)]
 BATCHES += [(first_seed, 160) for first_seed in range(1_000_160, 1_001_120, 160)]
 """First seeds, and how many."""
 SCHEDULES_MAX = 3_000
