@@ -89,7 +89,7 @@ def register(spark: "SparkSession", **defaults: object) -> None:
     Raises:
         InvalidRequestError: a default is the password itself.
     """
-    from bkspark.spark.registration import register as register_source
+    from bkspark.spark.source import register as register_source
 
     register_source(spark, **defaults)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bkspark import errors
 from bkspark.spark.option_help import HELP
-from bkspark.spark.option_uses import uses_of
+from bkspark.spark.options import uses_of
 
 PRODUCT = Path(errors.__file__).parent
 NOT_FOR_USERS = ("testing", "demo")

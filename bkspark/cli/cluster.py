@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from bkspark.admin import views
-from bkspark.cli import findings, health
+from bkspark.cli import health, output
 from bkspark.cli.output import Column, note, print_json, print_rows, visible
 from bkspark.cli.session import COMMON, AcceptStorageRiskOption, note_unreadable, session_of
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
@@ -147,7 +147,7 @@ def doctor(context: typer.Context) -> None:
     from bkspark.cli.doctor import examine
 
     session = session_of(context)
-    raise typer.Exit(findings.report(examine(session.metadata_uri), as_json=session.as_json))
+    raise typer.Exit(output.print_findings(examine(session.metadata_uri), as_json=session.as_json))
 
 
 def bookies(context: typer.Context) -> None:
@@ -165,7 +165,7 @@ def status(context: typer.Context) -> None:
     with session.survey() as cluster:
         found = health.examine(cluster, session.shown_uri)
     raise typer.Exit(
-        findings.report(found.findings, as_json=session.as_json, details=found.details)
+        output.print_findings(found.findings, as_json=session.as_json, details=found.details)
     )
 
 

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from bkspark._version import VERSION
 from bkspark.admin.survey import Survey
-from bkspark.cli import bookie_health, health
-from bkspark.cli.findings import Finding, Level
+from bkspark.cli import health
+from bkspark.cli.output import Finding, Level
 from bkspark.cluster.admission import storage_risk
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
 from bkspark.cluster.bookie_status import BookieStatus
@@ -180,7 +180,7 @@ def _cluster(metadata_uri: str) -> Iterator[Finding]:
     try:
         with Survey(metadata_uri) as cluster:
             statuses, lost = cluster.probe(), cluster.lost_members()
-            named = bookie_health.named_members(cluster, cluster.read_all(), lost)
+            named = health.named_members(cluster, cluster.read_all(), lost)
             undeleted = list(health.deletion_findings(cluster))
             unreadable = list(health.unreadable_findings(cluster))
             storage = list(_storage(cluster, statuses))
@@ -188,7 +188,7 @@ def _cluster(metadata_uri: str) -> Iterator[Finding]:
         yield Finding(Level.FAIL, "cluster", error.args[0], error.hint)
         return
     yield Finding(Level.OK, "cluster", f"answers at {shown_url(metadata_uri)}")
-    yield from bookie_health.bookie_findings(statuses, lost, named)
+    yield from health.bookie_findings(statuses, lost, named)
     yield from undeleted
     yield from unreadable
     yield from storage
@@ -196,7 +196,7 @@ def _cluster(metadata_uri: str) -> Iterator[Finding]:
 
 def _storage(cluster: Cluster, statuses: list[BookieStatus]) -> Iterator[Finding]:
     """Test the file systems now, except file systems that cannot be written."""
-    yield from bookie_health.risk_findings(cluster, statuses)
+    yield from health.risk_findings(cluster, statuses)
     found = {
         status.record.bookie_id: status.record
         for status in statuses

@@ -8,11 +8,10 @@ from typing import Annotated
 import typer
 
 import bkspark
-from bkspark.cli import failures, watching
+from bkspark.cli import commands, output
 from bkspark.cli.commands import NEVER_ASKS, Given, spark_session, typed, values_of, yes
-from bkspark.cli.output import note
+from bkspark.cli.output import PasswordEnvOption, PasswordFileOption, note
 from bkspark.cli.program import invoke
-from bkspark.cli.rows import PasswordEnvOption, PasswordFileOption
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
 from bkspark.errors import InvalidRequestError
 from bkspark.spark.job import run_job
@@ -44,11 +43,11 @@ def _invoked(name: str, command: Callable[..., None], words: Sequence[str]) -> i
     epilog = f"{_EPILOG} {_ONE_HINT}" if name == "recover" else _EPILOG
     app.command(name, epilog=epilog)(command)
     try:
-        return invoke(app, f"{name}.py", watching.spelled_out(words))
+        return invoke(app, f"{name}.py", commands.spelled_out(words))
     except Exception as error:
-        if not failures.is_usage(error):
+        if not output.is_usage(error):
             raise
-        return failures.report(error, as_json=False)
+        return output.report_failure(error, as_json=False)
 
 
 def recover_job(words: Sequence[str]) -> int:
@@ -60,7 +59,7 @@ def recover_job(words: Sequence[str]) -> int:
         return job_of("recover")(words)
     what = f"{' and '.join(_OF_ONE)} apply to one ledger"
     error = InvalidRequestError(what, hint="give --ledger ID, or leave the option out")
-    return failures.report(error, as_json=False)
+    return output.report_failure(error, as_json=False)
 
 
 def _recover_one(
@@ -108,7 +107,7 @@ def _run(verb: Verb, _context: typer.Context, given: Given) -> None:
     once = partial(verb.run, uri, values)
     if seconds is not None:
         how = {"as_json": True, "dry_run": values["dry_run"]}
-        raise typer.Exit(watching.watch(once, seconds, note, **how))
+        raise typer.Exit(commands.watch(once, seconds, note, **how))
     report = once()
     print(json.dumps(report.document))
     raise typer.Exit(report.exit_status)

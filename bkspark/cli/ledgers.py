@@ -6,15 +6,20 @@ import typer
 from rich.filesize import decimal
 
 from bkspark.admin import views
-from bkspark.cli.output import Column, note, print_done, print_json, print_pairs, print_rows
-from bkspark.cli.rows import (
+from bkspark.cli.output import (
+    Column,
     Format,
     FormatOption,
     LimitOption,
     PasswordEnvOption,
     PasswordFileOption,
     limited_end,
+    note,
+    print_done,
     print_entries,
+    print_json,
+    print_pairs,
+    print_rows,
 )
 from bkspark.cli.session import (
     COMMON,

@@ -22,12 +22,11 @@ from bkspark.cli import (
     bookies,
     cluster,
     commands,
-    failures,
     ledgers,
     logs,
     metrics,
+    output,
     records,
-    watching,
 )
 from bkspark.cli.output import note, outputs_for_people
 from bkspark.cli.session import CommandSession
@@ -61,7 +60,7 @@ def _main(given: list[str]) -> int:
     is_json = "--json" in takewhile(lambda word: word != "--", given)
     _set_up_logging(is_debug)
     try:
-        status = _run(watching.spelled_out(_common_first(given)))
+        status = _run(commands.spelled_out(_common_first(given)))
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader of the output has closed the pipe. Python would complain again at exit.
@@ -73,7 +72,7 @@ def _main(given: list[str]) -> int:
     except Exception as error:
         if is_debug:
             traceback.print_exc()
-        return failures.report(error, as_json=is_json)
+        return output.report_failure(error, as_json=is_json)
     return status
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from bkspark.admin import damaged_records
-from bkspark.cli.log_upkeep import DryRunOption, YesOption
+from bkspark.cli.logs import DryRunOption, YesOption
 from bkspark.cli.output import Column, print_done, print_rows
 from bkspark.cli.session import COMMON, CommandSession, require_consent, session_of
 from bkspark.errors import InvalidRequestError

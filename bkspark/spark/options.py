@@ -4,10 +4,12 @@ All defaults are defined here. Names are case-insensitive (Spark passes them in 
 unknown option is an error that names the most similar option. All problems are reported together.
 """
 
+import difflib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass
-from typing import TypeVar, overload
+from enum import Enum
+from typing import Protocol, TypeVar, overload
 
 import pyarrow as pa
 
@@ -22,9 +24,245 @@ from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.log.batch_order import COMPARE, ON_REPEATED_BATCH, SKIP
 from bkspark.protocol.log.transactions import require_of_application
-from bkspark.spark.elsewhere import unknown
-from bkspark.spark.option_uses import Use, belonging, misplaced
-from bkspark.spark.tables import NO_TABLES
+
+# --- elsewhere -----------------------------------------------------------------------------------
+# Options of other sources, each with its counterpart here.
+#
+# Users bring the options of Kafka, Delta, Iceberg and file sources. The most similar name here
+# seldom has the same meaning, so the error names the right option.
+
+
+_LOG = "give the log's name to load(NAME), save(NAME) or start(NAME), one log at a time"
+_CLUSTER = "there are no brokers: metadataServiceUri names the cluster"
+_RANGE = (
+    "startingOffsets and endingOffsets limit the read; view=history shows the offset and the "
+    "time at which each write began"
+)
+_SPLIT = "maxBytesPerPartition limits the bytes that one task reads"
+_ENTRIES = "maxEntriesPerTrigger limits a micro-batch"
+_BYTES = "maxBytesPerTrigger limits a micro-batch"
+_GROWS = "a log only grows: read it as a stream, and leave this out"
+_REPLACE = 'mode("overwrite") with truncate=true replaces the whole log; a part cannot be replaced'
+_FILES = "a log keeps its columns as they were written: leave this out"
+_OTHERS = "this setting of other sources has no meaning here: leave it out"
+_VALUES = "a log is not partitioned by value: leave it out"
+_METHOD = "use the method of Spark's reader or writer, not an option"
+
+_POINTERS: Mapping[str, tuple[str, ...]] = {
+    _LOG: ("subscribe", "subscribePattern", "assign", "topic", "topics", "table", "dbtable", "log"),
+    _CLUSTER: ("bootstrap.servers", "brokers", "serviceUrl", "uri", "url"),
+    _RANGE: (
+        "versionAsOf",
+        "timestampAsOf",
+        "as-of-timestamp",
+        "snapshot-id",
+        "start-snapshot-id",
+        "end-snapshot-id",
+        "stream-from-timestamp",
+        "startingVersion",
+        "endingVersion",
+        "startingTimestamp",
+        "endingTimestamp",
+        "startingOffsetsByTimestamp",
+        "endingOffsetsByTimestamp",
+        "startingOffsetsByTimestampStrategy",
+    ),
+    _SPLIT: ("minPartitions", "numPartitions", "maxRecordsPerPartition", "split-size"),
+    _ENTRIES: (
+        "maxOffsetsPerTrigger",
+        "minOffsetsPerTrigger",
+        "maxFilesPerTrigger",
+        "maxRowsPerTrigger",
+        "maxRecordsPerTrigger",
+        "maxRecordsPerBatch",
+        "maxRowsPerBatch",
+        "streaming-max-rows-per-micro-batch",
+        "rowsPerSecond",
+    ),
+    _BYTES: ("maxBytesPerBatch",),
+    _GROWS: (
+        "readChangeFeed",
+        "readChangeData",
+        "ignoreChanges",
+        "ignoreDeletes",
+        "skipChangeCommits",
+    ),
+    _REPLACE: ("replaceWhere", "partitionOverwriteMode", "overwriteSchema", "overwrite-mode"),
+    _FILES: (
+        "header",
+        "inferSchema",
+        "sep",
+        "delimiter",
+        "multiLine",
+        "recursiveFileLookup",
+        "pathGlobFilter",
+        "basePath",
+    ),
+    _VALUES: ("partitionBy", "bucketBy", "sortBy", "clusterBy"),
+    f'{_METHOD}: .mode("append")': ("mode", "saveMode"),
+    f'{_METHOD}: .outputMode("append")': ("outputMode",),
+    f"{_METHOD}: .trigger(…)": (
+        "trigger",
+        "availableNow",
+        "once",
+        "processingTime",
+        "continuous",
+    ),
+    f"{_METHOD}: .schema(…)": ("schema",),
+    "compression sets the codec": ("codec", "compressionCodec", "compression-codec"),
+    "ackQuorumSize sets how many bookies must store a row before it is acknowledged": (
+        "acks",
+        "kafka.acks",
+    ),
+    "writeQuorumSize sets how many bookies store a row": ("replicationFactor", "replication"),
+}
+_NAMED = {name.lower(): said for said, names in _POINTERS.items() for name in names}
+_BEGINNINGS = {"kafka.": _CLUSTER, "pulsar.": _CLUSTER, "delta.": _OTHERS, "parquet.": _OTHERS}
+
+_ALIKE = 0.6
+"""Similarity from which a name counts as a misspelling of another: a typo or two, an extra word."""
+
+
+def unknown(key: str, names: Collection[str]) -> str:
+    """Return one line about the option ``key`` (in lower case), which is not among ``names``."""
+    begun = (said for begin, said in _BEGINNINGS.items() if key.startswith(begin))
+    said = _NAMED.get(key) or next(begun, "")
+    if said:
+        return f"unknown option {key!r}: {said}"
+    known = {name.lower(): name for name in names}
+    near = difflib.get_close_matches(key, known, n=1, cutoff=_ALIKE)
+    if near:
+        return f"unknown option {key!r}, did you mean {known[near[0]]!r}?"
+    return f"unknown option {key!r}; the options are {', '.join(names)}"
+
+
+# --- tables --------------------------------------------------------------------------------------
+# Refuse tables of a catalog: Spark creates such tables and then cannot read them.
+#
+# A query on a table does not pass the options of the table's creation to the source, so neither the
+# log nor the cluster is known. Spark does not tell the source that a write fills a new table
+# either. But the rows of a new table are written by an execution nested in another execution, that
+# of the statement which creates the table. A query's ``foreachBatch`` writes in nested executions
+# too, for a table or not, and is therefore allowed.
+
+
+NO_TABLES = (
+    "tables are not supported: use save(NAME) in place of saveAsTable, and CREATE TEMPORARY VIEW v "
+    "USING bookkeeper OPTIONS (path 'NAME') in place of CREATE TABLE"
+)
+
+EXECUTION_ID = "spark.sql.execution.id"
+ROOT_EXECUTION_ID = "spark.sql.execution.root.id"
+BATCH_ID = "streaming.sql.batchId"
+"""Local properties of tasks."""
+
+
+class JobContext(Protocol):
+    """The part of ``TaskContext`` that describes the job."""
+
+    def getLocalProperty(self, key: str) -> str | None: ...
+
+
+def require_no_new_table(task: JobContext | None) -> None:
+    """Check before the first write that the write of this ``task`` does not fill a new table.
+
+    Raises:
+        InvalidRequestError: the write fills a new table; no row is written, and Spark drops the
+            table.
+    """
+    if task is None or task.getLocalProperty(BATCH_ID) is not None:
+        return
+    root = task.getLocalProperty(ROOT_EXECUTION_ID)
+    if root is not None and task.getLocalProperty(EXECUTION_ID) not in (None, root):
+        raise InvalidRequestError(NO_TABLES)
+
+
+# --- option uses ---------------------------------------------------------------------------------
+# Which options belong to which read or write of a log.
+#
+# An option without effect hides a mistake: a limit that is not applied, or a batch read that was
+# meant as a stream. So a misplaced option is an error, with two exceptions:
+#
+# * Storage options of a log (quorum sizes, digest, unbounded, strict, compression, blocks) and
+#   ``mergeSchema`` may be given anywhere: one set of options serves to write a log and to read it.
+# * A temporary view in SQL has one set of options for ``SELECT`` and ``INSERT``. So an option of a
+#   batch read is allowed in a batch write, and the reverse, except options that select the data
+#   (``ledgerId`` and ``view``).
+#
+# The defaults of a session apply to all its reads and writes; misplaced defaults are ignored.
+
+
+class Use(Enum):
+    """The use of a log by a DataFrame; the value names the use in messages."""
+
+    BATCH_READ = "a batch read"
+    VIEW = "a batch read of a view"
+    STREAM_READ = "a stream read"
+    BATCH_WRITE = "a batch write"
+    STREAM_WRITE = "a stream write"
+
+
+_READS = (Use.BATCH_READ, Use.STREAM_READ)
+_SHARE_OPTIONS = frozenset({Use.BATCH_READ, Use.BATCH_WRITE})
+_ADDRESSES = ("ledgerId", "view")
+
+_USES: Mapping[str, tuple[Use, ...]] = {
+    "ledgerId": (Use.BATCH_READ,),
+    "view": (Use.VIEW,),
+    "includeMetadata": _READS,
+    "startingOffsets": _READS,
+    "endingOffsets": (Use.BATCH_READ,),
+    "failOnDataLoss": _READS,
+    "maxBytesPerPartition": _READS,
+    "maxEntriesPerTrigger": (Use.STREAM_READ,),
+    "maxBytesPerTrigger": (Use.STREAM_READ,),
+    "txnAppId": (Use.BATCH_WRITE,),
+    "txnVersion": (Use.BATCH_WRITE,),
+    "truncate": (Use.BATCH_WRITE,),
+    ON_REPEATED_BATCH: (Use.STREAM_WRITE,),
+    "checkpointLocation": (Use.STREAM_WRITE,),
+    "queryName": (Use.STREAM_WRITE,),
+}
+"""Uses in which an option has an effect; options not listed here may be given anywhere."""
+
+
+def uses_of(name: str) -> str:
+    """Return where the option ``name`` has an effect, for the page of options."""
+    return (
+        ", ".join(one.value.removeprefix("a ") for one in _USES.get(name, ())) or "reads and writes"
+    )
+
+
+def belonging(options: Mapping[str, str], use: Use) -> dict[str, str]:
+    """Return the ``options`` (by name in lower case) that belong to ``use``."""
+    strange = {name.lower() for name in _strange(options, use)}
+    return {name: value for name, value in options.items() if name not in strange}
+
+
+def misplaced(names: Collection[str], use: Use) -> Iterator[str]:
+    """Yield one line for each group of ``names`` (in lower case) that is misplaced in ``use``."""
+    groups: dict[tuple[Use, ...], list[str]] = {}
+    for name in _strange(names, use):
+        groups.setdefault(_USES[name], []).append(name)
+    for uses, found in groups.items():
+        belong, it = ("belongs", "it") if len(found) == 1 else ("belong", "them")
+        there = " or ".join(one.value for one in uses)
+        yield f"{' and '.join(found)} {belong} to {there}: leave {it} out of {use.value}"
+
+
+def _strange(names: Collection[str], use: Use) -> list[str]:
+    """Return the ``names`` that do not belong to ``use``, as users spell them."""
+    return [name for name in _USES if name.lower() in names and not _may_be_given(name, use)]
+
+
+def _may_be_given(name: str, use: Use) -> bool:
+    uses = _USES[name]
+    is_shared = use in _SHARE_OPTIONS and not _SHARE_OPTIONS.isdisjoint(uses)
+    return use in uses or (is_shared and name not in _ADDRESSES)
+
+
+# --- options -------------------------------------------------------------------------------------
+
 
 T = TypeVar("T")
 

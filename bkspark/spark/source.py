@@ -1,9 +1,12 @@
 """The data source ``format("bookkeeper")``: makes the readers and writers; no other logic."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
+import pyarrow as pa
 import pyspark
 from pyspark.sql.datasource import (
     DataSource,
@@ -11,13 +14,57 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     DataSourceStreamWriter,
     DataSourceWriter,
+    InputPartition,
 )
 from pyspark.sql.types import StructType
 
 from bkspark.errors import BookKeeperError, InvalidRequestError
 from bkspark.spark import options as options_module
-from bkspark.spark.option_uses import Use
-from bkspark.spark.options import Options
+from bkspark.spark.options import Options, Use
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.datasource import ReadLimit  # Spark 4.1 has none
+
+
+# --- refused -------------------------------------------------------------------------------------
+# A stream read that is refused at its first use.
+#
+# Spark 4.2 makes the reader in a separate process and always stops the reader at the end. If the
+# constructor fails, the stop fails too, and users see only the error of the stop. So the refusal is
+# raised at Spark's first call.
+
+
+class RefusedStreamReader(DataSourceStreamReader):
+    """Raises ``error`` in every method."""
+
+    def __init__(self, error: BookKeeperError) -> None:
+        self._error = error
+
+    def initialOffset(self) -> dict[str, Any]:
+        self._refuse()
+
+    def getDefaultReadLimit(self) -> "ReadLimit":
+        self._refuse()
+
+    def latestOffset(
+        self, start: dict[str, Any] | None = None, limit: "ReadLimit | None" = None
+    ) -> dict[str, Any]:
+        """Refuse; Spark 4.1 passes no arguments."""
+        self._refuse(start, limit)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        self._refuse(start, end)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        self._refuse(partition)
+
+    def _refuse(self, *asked: object) -> NoReturn:
+        del asked
+        raise self._error
+
+
+# --- source --------------------------------------------------------------------------------------
 
 
 class BookKeeperDataSource(DataSource):
@@ -46,7 +93,7 @@ class BookKeeperDataSource(DataSource):
         return BookKeeperWriter(self._parsed(Use.BATCH_WRITE), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        from bkspark.spark.stream_writer import BookKeeperStreamWriter
+        from bkspark.spark.writer import BookKeeperStreamWriter
 
         return BookKeeperStreamWriter(self._parsed(Use.STREAM_WRITE), schema, overwrite)
 
@@ -58,8 +105,6 @@ class BookKeeperDataSource(DataSource):
 
             return BookKeeperStreamReader(options, schema)
         except BookKeeperError as error:
-            from bkspark.spark.refused import RefusedStreamReader
-
             return RefusedStreamReader(error)
 
     def _parsed(self, use: Use | None = None) -> Options:
@@ -77,3 +122,62 @@ def _require_stream_reads() -> None:
             f"reading a log as a stream needs Spark 4.2, and this is {pyspark.__version__}",
             hint="use Spark 4.2, or read ranges in batches with startingOffsets",
         )
+
+
+# --- registration --------------------------------------------------------------------------------
+# The registration of ``format("bookkeeper")`` in a Spark session.
+
+
+CONF_PREFIX = "spark.bookkeeper."
+
+
+def register(spark: "SparkSession", **defaults: object) -> None:
+    """Register the data source for one session, with defaults for its options.
+
+    A session needs this if the package reached the cluster by ``--py-files``. Spark finds an
+    installed package by itself. Precedence: an option of the read or write, then ``defaults``, then
+    the session's ``spark.bookkeeper.*`` settings, then the environment.
+
+    Raises:
+        InvalidRequestError: a default is a literal password.
+    """
+
+    conf = {
+        key.removeprefix(CONF_PREFIX): value
+        for key, value in spark.conf.getAll.items()
+        if key.startswith(CONF_PREFIX)
+    }
+    known = {**conf, **{key: str(value) for key, value in defaults.items()}}
+    if any(key.lower() == "password" for key in known):
+        raise InvalidRequestError(
+            "Spark's event log would show a password in the session's settings",
+            hint="use passwordFile or passwordEnv",
+        )
+    made = type("BookKeeperDataSource", (BookKeeperDataSource,), {"defaults": known})
+    with _places_of_files(spark):
+        spark.dataSource.register(made)
+
+
+@contextmanager
+def _places_of_files(spark: "SparkSession") -> Iterator[None]:
+    """Give Spark's workers the full paths of the driver's ``--py-files`` during the block.
+
+    Spark gives its Python workers only the names of these files, and each worker looks in its own
+    folder. The process that plans a stream read looks in a folder that Spark never makes. The
+    planning process runs on the driver's host, where the full paths exist. On other hosts Python
+    skips the missing paths.
+    """
+    context = getattr(spark, "sparkContext", None)  # a session of Spark Connect has none
+    names: list[str] = [] if context is None else getattr(context, "_python_includes", None) or []
+    places: list[str] = []
+    if names:
+        from pyspark import SparkFiles
+
+        root = SparkFiles.getRootDirectory()
+        places = [root, *(os.path.join(root, name) for name in names)]
+    names.extend(places)
+    try:
+        yield
+    finally:
+        for place in places:
+            names.remove(place)

@@ -1,17 +1,15 @@
-"""A bookie that fails on demand: before an effect, after it, or in the middle of an append.
+"""Fault injection: bookies, metadata stores and system calls that fail on demand."""
 
-``Faults`` decides and keeps the trace; bookies that share a ``Faults`` have their operations
-numbered together. ``decide`` is called before each operation with its number (from 0), operation
-and name, and returns the fault, or None. ``decide`` may also act: wait, switch to another actor,
-wipe a disk, or raise an exception of its own.
-"""
-
+import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from bkspark import environment
+from bkspark.bookie import uri as bookies
 from bkspark.bookie.checks import post_check
 from bkspark.bookie.contract import (
     Bookie,
@@ -22,7 +20,18 @@ from bkspark.bookie.contract import (
     Journal,
     Usage,
 )
-from bkspark.errors import BookieUnavailableError
+from bkspark.errors import BookieUnavailableError, OutcomeUnknownError
+from bkspark.metadata import uri as metadata_stores
+from bkspark.metadata.contract import MetadataStore, VersionedBytes
+
+# --- faulty --------------------------------------------------------------------------------------
+# A bookie that fails on demand: before an effect, after it, or in the middle of an append.
+#
+# ``Faults`` decides and keeps the trace; bookies that share a ``Faults`` have their operations
+# numbered together. ``decide`` is called before each operation with its number (from 0), operation
+# and name, and returns the fault, or None. ``decide`` may also act: wait, switch to another actor,
+# wipe a disk, or raise an exception of its own.
+
 
 T = TypeVar("T")
 
@@ -256,3 +265,265 @@ class FaultyJournal:
     def close(self) -> None:
         self._is_over = True
         self.inner.close()
+
+
+# --- faulty os -----------------------------------------------------------------------------------
+# A stand-in for the module ``os``: records calls to storage, and makes a call fail.
+#
+# A test replaces the name ``os`` in the modules under test. ``fail_at`` makes a call raise an
+# error; ``crash_at`` acts as if the process had died at the call: no clean-up reaches the disk. An
+# fsync is recorded, not done: tests check its place in the order of calls.
+
+
+CALLS = frozenset(
+    {"open", "mkdir", "write", "writev", "fsync", "fdatasync", "link", "unlink"}
+    | {"pread", "stat", "fstat", "fstatvfs", "scandir", "dup"}
+)
+
+
+_SYNCS = frozenset({"fsync", "fdatasync"})
+
+
+class Crash(BaseException):
+    """The death of the process; not an ``Exception``, so that no handler catches it."""
+
+
+class FaultyOs:
+    """``os`` with counted calls.
+
+    Attributes:
+        trace: (call, subject) of each call of ``CALLS``; the subject is the call's name argument,
+            or the name under which its descriptor was opened.
+    """
+
+    def __init__(self) -> None:
+        self.trace: list[tuple[str, str]] = []
+        self._names: dict[int, str] = {}
+        self._open: set[int] = set()
+        self._fault: Callable[[int, Callable[[], object], list[Any]], None] = _no_fault
+        self._is_dead = False
+
+    def fail_at(self, number: int, error: int) -> None:
+        """Make call ``number`` (from 0) raise ``OSError(error)`` without effect."""
+
+        def fault(now: int, _effect: Callable[[], object], _arguments: list[Any]) -> None:
+            if now == number:
+                raise OSError(error, os.strerror(error))
+
+        self._fault = fault
+
+    def crash_at(self, number: int, moment: Moment) -> None:
+        """Die at call ``number``: before it, after it, or with half of a write done."""
+
+        def fault(now: int, effect: Callable[[], object], arguments: list[Any]) -> None:
+            if now != number:
+                return
+            self._is_dead = True
+            if moment is Moment.AFTER:
+                effect()
+            elif moment is Moment.HALF:
+                _write_half(self.trace[-1][0], arguments)
+            raise Crash
+
+        self._fault = fault
+
+    def close_all(self) -> None:
+        """Close the descriptors that a dead process left open."""
+        while self._open:
+            os.close(self._open.pop())
+
+    def close(self, descriptor: int) -> None:
+        self._open.discard(descriptor)
+        os.close(descriptor)
+
+    def __getattr__(self, call: str) -> Any:
+        real = _no_sync if call in _SYNCS else getattr(os, call)
+        if call not in CALLS:
+            return real
+
+        def recorded(*arguments: Any, **options: Any) -> Any:
+            return self._call(call, real, list(arguments), options)
+
+        return recorded
+
+    def _call(self, call: str, real: Any, arguments: list[Any], options: dict[str, Any]) -> Any:
+        if self._is_dead:
+            raise Crash
+        first = arguments[0]
+        name = self._names.get(first, "?") if isinstance(first, int) else str(first)
+        self.trace.append((call, name))
+        self._fault(len(self.trace) - 1, lambda: real(*arguments, **options), arguments)
+        result = real(*arguments, **options)
+        if call in ("open", "dup"):
+            self._open.add(result)
+            self._names[result] = name
+        return result
+
+
+def _no_sync(_descriptor: int) -> None:
+    return None
+
+
+def _no_fault(_number: int, _effect: Callable[[], object], _arguments: list[Any]) -> None:
+    return None
+
+
+def _write_half(call: str, arguments: list[Any]) -> None:
+    if call == "write":
+        data = bytes(arguments[1])
+    elif call == "writev":
+        data = b"".join(arguments[1])
+    else:
+        return
+    os.write(arguments[0], data[: len(data) // 2])
+
+
+# --- faulty cluster ------------------------------------------------------------------------------
+# Faults in all the storage of a client: every bookie and the metadata store.
+#
+# Clients find storage by its address at two points: the table of kinds of bookies, and the function
+# that opens a metadata store. ``StorageFaults.installed`` replaces both for a while; addresses,
+# records and files stay unchanged, and the client does not notice.
+#
+#     faults = StorageFaults()
+#     faults.decide = crash_at(17, Moment.AFTER)
+#     with faults.installed(), pytest.raises(Crash):
+#         commit(target, reports)
+#
+# Operations are numbered over all places together, in the order of their beginnings.
+
+
+METADATA = environment.METADATA
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation about to run.
+
+    Attributes:
+        place: a bookie id, or ``METADATA``.
+        call: for example ``append`` or ``put``.
+        name: of the file or record.
+    """
+
+    place: str
+    call: str
+    name: str
+
+
+DecideOperation = Callable[[int, Operation], Fault | None]
+
+
+class StorageFaults:
+    """Decides about the failure of each operation, and keeps the trace of all operations.
+
+    Attributes:
+        trace: all operations so far, failed operations included.
+        decide: called before each operation with its number (from 0); may be replaced at any time,
+            and may act too: fence a ledger, wipe a disk, raise an error of its own.
+        down: bookies without any answer.
+    """
+
+    def __init__(self) -> None:
+        self.trace: list[Operation] = []
+        self.decide: DecideOperation = no_fault
+        self.down: set[str] = set()
+        self._lock = threading.Lock()
+
+    def forget(self) -> None:
+        """Begin a new trace, without faults."""
+        self.trace = []
+        self.decide = no_fault
+        self.down = set()
+
+    def at(self, place: str) -> Faults:
+        """The faults of ``place``."""
+        return Faults(lambda _number, call, name: self._decide(Operation(place, call, name)))
+
+    def before(self, place: str, storage: Any) -> Any:
+        """``storage`` of ``place`` with its faults, for a test's own environment."""
+        kind = FaultyMetadataStore if place == METADATA else FaultyBookie
+        return kind(storage, self.at(place))
+
+    @contextmanager
+    def installed(self) -> Iterator["StorageFaults"]:
+        """Route all storage opened inside the block through these faults."""
+        kinds, open_store = dict(bookies._BOOKIES), metadata_stores.open_store
+
+        def faulty(kind: Callable[[BookieAddress], Bookie]) -> Callable[[BookieAddress], Bookie]:
+            return lambda address: self.before(address.bookie_id, kind(address))
+
+        def open_faulty_store(uri: str) -> MetadataStore:
+            found: MetadataStore = self.before(METADATA, open_store(uri))
+            return found
+
+        bookies._BOOKIES.update({scheme: faulty(kind) for scheme, kind in kinds.items()})
+        metadata_stores.open_store = open_faulty_store
+        try:
+            yield self
+        finally:
+            bookies._BOOKIES.update(kinds)
+            metadata_stores.open_store = open_store
+
+    def _decide(self, operation: Operation) -> Fault | None:
+        with self._lock:
+            number = len(self.trace)
+            self.trace.append(operation)
+        fault = self.decide(number, operation)
+        return fault or (Fault() if operation.place in self.down else None)
+
+
+class FaultyMetadataStore:
+    """Wraps ``inner`` with the faults of ``faults``; a fault is an unknown outcome."""
+
+    def __init__(self, inner: MetadataStore, faults: Faults) -> None:
+        self._inner = inner
+        self._faults = faults
+
+    @property
+    def uri(self) -> str:
+        return self._inner.uri
+
+    def get(self, key: str) -> VersionedBytes | None:
+        return self._run("get", key, lambda: self._inner.get(key))
+
+    def put(self, key: str, value: bytes, expected: int | None) -> int:
+        return self._run("put", key, lambda: self._inner.put(key, value, expected))
+
+    def is_current(self, key: str, seen: VersionedBytes) -> bool:
+        return self._run("is_current", key, lambda: self._inner.is_current(key, seen))
+
+    def list(self, prefix: str) -> list[str]:
+        return self._run("list", prefix, lambda: self._inner.list(prefix))
+
+    def delete(self, key: str) -> None:
+        self._run("delete", key, lambda: self._inner.delete(key))
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def _run(self, call: str, key: str, effect: Callable[[], T]) -> T:
+        try:
+            return self._faults.run(call, key, effect)
+        except BookieUnavailableError as error:
+            raise OutcomeUnknownError(f"metadata store: {error}") from error
+
+
+def no_fault(_number: int, _operation: Operation) -> Fault | None:
+    return None
+
+
+def fail_at(number: int, moment: Moment = Moment.BEFORE) -> DecideOperation:
+    """Fail a single operation; AFTER only loses its answer."""
+    return lambda now, _operation: Fault(moment) if now == number else None
+
+
+def crash_at(number: int, moment: Moment) -> DecideOperation:
+    """Kill the process at an operation, so no later operation takes effect either."""
+
+    def decide(now: int, _operation: Operation) -> Fault | None:
+        if now < number:
+            return None
+        return Fault(moment if now == number else Moment.BEFORE, Crash)
+
+    return decide

@@ -9,20 +9,109 @@ The store must be new and empty. ``PARALLEL`` says whether rivals are processes,
 or threads, for a store that lives in one process. ``Amounts`` are for a store that answers slowly.
 """
 
+import json
+import multiprocessing
 import pickle
 import secrets
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
 import pytest
 
-from bkspark.errors import InvalidRequestError, MetadataVersionError
+from bkspark.errors import InvalidRequestError, MetadataVersionError, OutcomeUnknownError
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
-from bkspark.testing import metadata_rivals
-from bkspark.testing.metadata_rivals import Parallel, run_rivals, tokens
 
+# --- metadata rivals -----------------------------------------------------------------------------
+# Several processes, or threads, with concurrent use of a single metadata store.
+
+
+Parallel = Literal["processes", "threads"]
 KEY = "ledgers/0000000000000001"
+CREATED = 20
+# The one barrier of the processes of a pool, inherited by each.
+_barrier: Any = None
+
+
+def run_rivals(
+    parallel: Parallel,
+    work: Callable[[MetadataStore, int], Any],
+    store: MetadataStore,
+    count: int,
+) -> list[Any]:
+    """The results of ``work(store, index)`` by index, all started at the same time."""
+    with _pool(parallel, count) as pool:
+        futures = [pool.submit(_start, work, store, index) for index in range(count)]
+        return [future.result(timeout=120) for future in futures]
+
+
+def _pool(parallel: Parallel, count: int) -> Executor:
+    if parallel == "threads":
+        barrier = threading.Barrier(count, timeout=60)
+        return ThreadPoolExecutor(count, initializer=_keep, initargs=(barrier,))
+    # Not forked: the caller may have threads.
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(
+        count,
+        mp_context=context,
+        initializer=_keep,
+        initargs=(context.Barrier(count, timeout=60),),
+    )
+
+
+def _keep(barrier: Any) -> None:
+    global _barrier
+    _barrier = barrier
+
+
+def _start(work: Callable[[MetadataStore, int], Any], store: MetadataStore, index: int) -> Any:
+    _barrier.wait()
+    return work(store, index)
+
+
+def tokens(found: VersionedBytes | None) -> list[str]:
+    """The tokens added to the record so far."""
+    return [] if found is None else list(json.loads(found.value))
+
+
+def add_tokens(
+    store: MetadataStore, _index: int, *, count: int
+) -> tuple[set[str], set[str], set[str]]:
+    """Add ``count`` tokens. Returns the stored tokens, the refused, and the unknown."""
+    done: set[str] = set()
+    lost: set[str] = set()
+    unknown: set[str] = set()
+    while len(done) + len(unknown) < count:
+        token = secrets.token_hex(8)
+        found = store.get(KEY)
+        value = json.dumps([*tokens(found), token]).encode()
+        try:
+            store.put(KEY, value, found.version if found else None)
+            done.add(token)
+        except MetadataVersionError:
+            lost.add(token)
+        except OutcomeUnknownError:
+            unknown.add(token)
+    return done, lost, unknown
+
+
+def create(store: MetadataStore, index: int) -> list[bool]:
+    """Try to create a row of records; whether each attempt won."""
+    wins = []
+    for number in range(CREATED):
+        try:
+            store.put(f"logs/{number}", b"by %d" % index, None)
+            wins.append(True)
+        except MetadataVersionError:
+            wins.append(False)
+    return wins
+
+
+# --- metadata conformance ------------------------------------------------------------------------
+
+
 HOSTILE_KEYS = [
     "",
     "/",
@@ -234,7 +323,7 @@ class RivalTests(Amounts):
 
     def test_each_version_has_one_winner(self, store: MetadataStore) -> None:
         """Each rival adds its tokens to a list in the record; none is lost, none doubled."""
-        work = partial(metadata_rivals.add_tokens, count=self.ADDED_EACH)
+        work = partial(add_tokens, count=self.ADDED_EACH)
         outcomes = run_rivals(self.PARALLEL, work, store, self.RIVALS)
         found = store.get(KEY)
         assert found is not None
@@ -247,7 +336,7 @@ class RivalTests(Amounts):
         assert not lost & set(listed)
 
     def test_one_creator_wins(self, store: MetadataStore) -> None:
-        outcomes = run_rivals(self.PARALLEL, metadata_rivals.create, store, self.RIVALS)
+        outcomes = run_rivals(self.PARALLEL, create, store, self.RIVALS)
         for number, wins in enumerate(zip(*outcomes)):
             assert wins.count(True) == 1
             assert store.get(f"logs/{number}") == VersionedBytes(b"by %d" % wins.index(True), 1)

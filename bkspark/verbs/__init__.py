@@ -11,9 +11,17 @@ Arguments shared by several calls:
     progress: receives the number of finished ledgers, copies or places, and the total.
 """
 
-from bkspark.verbs.logs import compact, retain
-from bkspark.verbs.places import decommission, rebalance
-from bkspark.verbs.upkeep import audit, collect, recover, repair, scrub
+from bkspark.verbs.commands import (
+    audit,
+    collect,
+    compact,
+    decommission,
+    rebalance,
+    recover,
+    repair,
+    retain,
+    scrub,
+)
 
 __all__ = [
     "audit",

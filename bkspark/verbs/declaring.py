@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from bkspark.admin import lease
 from bkspark.admin.maintenance import Facts, Progress, Report, Tell
@@ -19,9 +19,14 @@ from bkspark.cluster import arguments
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.ledger.recovery.running import Runner
+from bkspark.quantities import seconds_of, size_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+# --- declaring -----------------------------------------------------------------------------------
+
 
 Ask = Callable[[str], None]
 """Asks the operator a question; raises an error if the answer is no."""
@@ -308,3 +313,124 @@ def _call_of(made: Verb) -> Callable[..., Report]:
 def item_of(kind: Any) -> Any:
     """Return the item type of a collection parameter, else None."""
     return get_args(kind)[0] if get_origin(kind) is Collection else None
+
+
+# --- shared --------------------------------------------------------------------------------------
+# Options shared by several commands.
+
+
+def ids(_name: str, given: Collection[int]) -> list[int]:
+    """Check ledger ids."""
+    return [arguments.whole_number("a ledger id", number) for number in given]
+
+
+def rate(name: str, given: float | None) -> float | None:
+    """Check a rate in bytes per second."""
+    if given is not None:
+        arguments.require_number(name, given, hint="give bytes, for example 50000000")
+    return given
+
+
+def seconds(name: str, given: float) -> float:
+    """Check seconds, 0 or more."""
+    return arguments.duration(name, given, hint="give seconds", may_be_0=True)
+
+
+def some_seconds(name: str, given: float | None) -> float | None:
+    return None if given is None else seconds(name, given)
+
+
+def time_option(help_: str, check: Any = seconds) -> Option:
+    """Return an option for a time; a shell takes the time with a unit."""
+    return Option(help_, "TIME", parse=seconds_of, check=check)
+
+
+Logs = Annotated[
+    Collection[str], Option("Work on this log only; may be repeated.", "NAME", "--log")
+]
+Ledgers = Annotated[
+    Collection[int],
+    Option("Work on this ledger only; may be repeated.", "ID", "--ledger", check=ids),
+]
+Rate = Annotated[
+    float | None,
+    Option(
+        "Read from and write to each bookie at most this many bytes per second, for example 50MB; "
+        "default: unlimited.",
+        "SIZE",
+        parse=size_of,
+        check=rate,
+    ),
+]
+OpenGrace = Annotated[
+    float,
+    time_option(
+        "Recover an open ledger after this many seconds without a change; on a shell also 1h."
+    ),
+]
+LogName = Annotated[str, Option("Name of the log.", "LOG", "")]
+
+
+# --- tables --------------------------------------------------------------------------------------
+# The columns of reports' tables for people.
+
+
+COPIES: Columns = {
+    "ledger": "ledger_id",
+    "entries": lambda row: f"{row['first_entry_id']} to {row['last_entry_id']}",
+    "bookie": "bookie_id",
+    "copies": "copies",
+    "missing": "missing",
+    "reason": "reason",
+}
+FREED: Columns = {
+    "ledger": "ledger_id",
+    "log": "log",
+    "files": "files",
+    "bytes": "bytes",
+    "bookie": "bookie_id",
+    "reason": "reason",
+}
+COMPACTED: Columns = {
+    "new ledger": "ledger_id",
+    "first offset": "first_offset",
+    "entries": "entries",
+    "bytes": "bytes",
+    "in place of ledgers": "ledgers",
+}
+DAMAGE: Columns = {
+    "ledger": "ledger_id",
+    "bookie": "bookie_id",
+    "file": "file",
+    "offset": "offset",
+    "block": "block",
+    "reason": "reason",
+}
+STEPS: Columns = {
+    "ledger": "ledger_id",
+    "from entry": "fragment",
+    "bookie": "bookie_id",
+    "copies left": "copies_left",
+    "way": "way",
+    "reason": "reason",
+}
+RECOVERED: Columns = {
+    "ledger": "ledger_id",
+    "last entry": "last_entry_id",
+    "state": "state",
+    "groups kept": "groups_kept",
+    "losses": "losses",
+}
+MOVED: Columns = {
+    "ledger": "ledger_id",
+    "from entry": "fragment",
+    "bookie": "bookie_id",
+    "to": "to",
+}
+LEVELS: Columns = {
+    "bookie": "bookie_id",
+    "used": "used_bytes",
+    "after": "bytes_after",
+    "disk": "disk_bytes",
+    "takes": "takes",
+}

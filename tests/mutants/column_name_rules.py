@@ -92,7 +92,7 @@ MUTANTS = (
     ),
     Mutant(
         "cases of fields inside of columns are not told apart",
-        "columns._paths",
+        "schema._paths",
         Drop("yield from _paths_inside(field.type, path)"),
         (
             f"{COLUMNS}::"
@@ -101,7 +101,7 @@ MUTANTS = (
     ),
     Mutant(
         "cases are never told apart",
-        "columns.require_same_case",
+        "schema.require_same_case",
         Replace(
             "task is None or (task.getLocalProperty(CASE_SENSITIVE) or '').lower() != 'true'",
             "True",

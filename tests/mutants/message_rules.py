@@ -73,13 +73,13 @@ MUTANTS = (
     ),
     Mutant(
         "what another source calls something is taken for a typo",
-        "elsewhere.unknown",
+        "options.unknown",
         Replace("_NAMED.get(key) or next(begun, '')", "''"),
         (f"{ELSEWHERE}::test_a_name_that_is_known_elsewhere_is_answered_by_what_serves_here",),
     ),
     Mutant(
         "a name that is like none is taken for the nearest",
-        "spark.elsewhere",
+        "spark.options",
         Replace("_ALIKE = 0.6", "_ALIKE = 0.0"),
         (f"{ELSEWHERE}::test_a_name_that_is_like_none_is_answered_by_all_names",),
     ),

@@ -279,7 +279,7 @@ MUTANTS = (
     ),
     Mutant(
         "a truncation that leaves a ledger ends with 0",
-        "log_upkeep.truncate",
+        "logs.truncate",
         Replace("row['left']", "False"),
         (f"{DAMAGED}::test_a_truncation_that_leaves_a_ledger_ends_with_1_as_a_retention_does",),
     ),

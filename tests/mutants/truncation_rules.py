@@ -86,7 +86,7 @@ MUTANTS = (
     ),
     Mutant(
         "a truncation from the command line reaches a log made anew",
-        "log_upkeep.truncate",
+        "logs.truncate",
         Replace(
             "truncation.truncate(cluster, name, before, generation=plan.generation)",
             "truncation.truncate(cluster, name, before)",
@@ -95,7 +95,7 @@ MUTANTS = (
     ),
     Mutant(
         "a limit is set without a question",
-        "verbs.logs.retain",
+        "verbs.commands.retain",
         Replace(
             "run.ask is not None and (wanted.is_limited or plan.entry_count)",
             "run.ask is not None and plan.entry_count and (not wanted.is_limited)",

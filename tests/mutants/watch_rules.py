@@ -22,13 +22,13 @@ MUTANTS = (
     ),
     Mutant(
         "a repair recovers nothing first",
-        "upkeep.repair",
+        "commands.repair",
         Replace("recover_and_repair(recover, work)", "work()"),
         (FIRST,),
     ),
     Mutant(
         "a repair takes the writers of open ledgers for gone",
-        "upkeep.repair",
+        "commands.repair",
         Replace("open_grace", "0"),
         (FIRST,),
     ),

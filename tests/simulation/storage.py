@@ -10,9 +10,7 @@ from typing import TypeVar
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.metadata import memory as metadata_memory
-from bkspark.testing.faulty import Faults
-from bkspark.testing.faulty_cluster import METADATA, StorageFaults
-from bkspark.testing.faulty_os import Crash
+from bkspark.testing.faulty import METADATA, Crash, Faults, StorageFaults
 from tests.simulation.disks import URI, Disks
 from tests.simulation.exhaustive.dependence import Access
 from tests.simulation.faults import (

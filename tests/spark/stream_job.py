@@ -29,7 +29,7 @@ from pyspark.sql.types import StructType
 from bkspark.ledger.handles.membership import Membership
 from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.spark.source import BookKeeperDataSource
-from bkspark.spark.stream_writer import BookKeeperStreamWriter
+from bkspark.spark.writer import BookKeeperStreamWriter
 
 LOG = "events"
 SCHEMA = "id bigint, text string"

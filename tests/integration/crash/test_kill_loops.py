@@ -18,8 +18,7 @@ from pathlib import Path
 import pytest
 
 from bkspark.cluster.cluster import init_cluster
-from bkspark.testing.s3 import environment, s3_server
-from bkspark.testing.s3_proxy import S3Proxy, s3_proxy
+from bkspark.testing.s3 import S3Proxy, environment, s3_proxy, s3_server
 from bkspark.testing.zookeeper import ZooKeeperServers, missing, zookeeper
 from tests.integration.hand_writer import violations
 

@@ -9,8 +9,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.errors import LedgerFencedError
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.record_writer import RecordWriter
-from bkspark.testing.faulty import Fault
-from bkspark.testing.faulty_cluster import Operation
+from bkspark.testing.faulty import Fault, Operation
 from tests.integration.rig import Rig, flat, partitions_of
 
 

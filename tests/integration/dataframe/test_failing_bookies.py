@@ -11,9 +11,7 @@ from bkspark.format import layout
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.storage import posix_calls
-from bkspark.testing.faulty import Fault, Moment
-from bkspark.testing.faulty_cluster import METADATA, Operation
-from bkspark.testing.faulty_os import FaultyOs
+from bkspark.testing.faulty import METADATA, Fault, FaultyOs, Moment, Operation
 from tests.integration.rig import Rig, flat, partitions_of, rows_from
 
 Rigs = Callable[..., Rig]

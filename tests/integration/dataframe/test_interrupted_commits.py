@@ -23,9 +23,7 @@ from bkspark.log.batch.target import BatchTarget
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.log.batch import AttemptReport
-from bkspark.testing.faulty import Fault, Moment
-from bkspark.testing.faulty_cluster import METADATA, Operation, crash_at, fail_at
-from bkspark.testing.faulty_os import Crash
+from bkspark.testing.faulty import METADATA, Crash, Fault, Moment, Operation, crash_at, fail_at
 from tests.integration.rig import Rig, flat, partitions_of
 from tests.thorough import always
 

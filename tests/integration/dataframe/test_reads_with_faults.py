@@ -11,8 +11,7 @@ from bkspark.errors import CorruptDataError, NoSuchEntryError
 from bkspark.format import journal, layout
 from bkspark.log.batch.commit import commit
 from bkspark.log.reading.slice_reader import SliceReader
-from bkspark.testing.faulty import Fault
-from bkspark.testing.faulty_cluster import Operation
+from bkspark.testing.faulty import Fault, Operation
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of, rows_from
 
 Rigs = Callable[..., Rig]

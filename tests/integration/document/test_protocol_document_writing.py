@@ -21,7 +21,7 @@ from bkspark.errors import (
 from bkspark.format import layout
 from bkspark.ledger.recovery import write_back
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
-from bkspark.testing.faulty_cluster import METADATA, Fault, Operation
+from bkspark.testing.faulty import METADATA, Fault, Operation
 from tests.integration.hand_writer import (
     Gate,
     HandWriter,

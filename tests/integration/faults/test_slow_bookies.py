@@ -10,7 +10,7 @@ from bkspark.errors import NotEnoughBookiesError, OutcomeUnknownError
 from bkspark.ledger.handles import deadlines, renewals
 from bkspark.ledger.handles.lane import Lane
 from bkspark.ledger.handles.settings import WriterSettings
-from bkspark.testing.faulty_cluster import Operation
+from bkspark.testing.faulty import Operation
 from tests.integration.hand_writer import violations
 from tests.integration.rig import Rig
 

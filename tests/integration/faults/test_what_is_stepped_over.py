@@ -14,9 +14,7 @@ from bkspark.log.batch.commit import commit
 from bkspark.log.reading import ordered_read
 from bkspark.log.reading.log_view import look_at
 from bkspark.log.reading.ordered_read import read_view_in_order
-from bkspark.testing.faulty import Fault
-from bkspark.testing.faulty_cluster import Operation, no_fault
-from bkspark.testing.faulty_os import Crash
+from bkspark.testing.faulty import Crash, Fault, Operation, no_fault
 from tests.integration.dataframe.test_reads_with_faults import files_of
 from tests.integration.ledger.test_durable_copies import is_change
 from tests.integration.log.test_unbounded_appends import append

@@ -10,9 +10,7 @@ from bkspark.format import layout
 from bkspark.ledger.copying import copy_entry_log
 from bkspark.ledger.recovery.recover import recover
 from bkspark.log.batch import commit as batch_commit
-from bkspark.testing.faulty import Fault
-from bkspark.testing.faulty_cluster import METADATA, Operation
-from bkspark.testing.faulty_os import Crash
+from bkspark.testing.faulty import METADATA, Crash, Fault, Operation
 from tests.integration.rig import Rig, partitions_of
 
 

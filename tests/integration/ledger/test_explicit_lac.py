@@ -20,8 +20,7 @@ from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.ledger.recovery.journal_tail import Since, read_tail
 from bkspark.protocol.ledger.record import AddRecord
-from bkspark.testing.faulty import Fault
-from bkspark.testing.faulty_cluster import Operation
+from bkspark.testing.faulty import Fault, Operation
 from tests.integration.hand_writer import violations
 from tests.integration.rig import Rig
 from tests.integration.waiting import wait_for_all_copies

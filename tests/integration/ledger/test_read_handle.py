@@ -14,8 +14,7 @@ from bkspark.errors import (
 )
 from bkspark.ledger.handles.settings import ReaderSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
-from bkspark.testing.faulty import Fault
-from bkspark.testing.faulty_cluster import Operation
+from bkspark.testing.faulty import Fault, Operation
 from tests.integration.hand_writer import Gate, HandWriter
 from tests.integration.rig import Rig
 from tests.integration.waiting import wait_for_all_copies, wait_until

@@ -28,9 +28,7 @@ from bkspark.log.batch.commit import commit
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.log_writer import LogWriter
 from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.testing.faulty import Fault, Moment
-from bkspark.testing.faulty_cluster import Operation, crash_at
-from bkspark.testing.faulty_os import Crash
+from bkspark.testing.faulty import Crash, Fault, Moment, Operation, crash_at
 from tests.integration.log_scenes import NAME, SENT, SILENT, fill, tell_story, values
 from tests.integration.rig import SCHEMA, Rig, partitions_of
 

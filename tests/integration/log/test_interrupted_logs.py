@@ -12,8 +12,7 @@ from bkspark.errors import (
 )
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.log_writer import LogWriter
-from bkspark.testing.faulty import Fault, Moment
-from bkspark.testing.faulty_cluster import Operation, fail_at
+from bkspark.testing.faulty import Fault, Moment, Operation, fail_at
 from tests.integration.log_scenes import (
     NAME,
     SENT,

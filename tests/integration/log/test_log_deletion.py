@@ -14,9 +14,7 @@ from bkspark.ledger.deleting import delete_log
 from bkspark.log import truncation
 from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.testing.faulty import Fault, Moment
-from bkspark.testing.faulty_cluster import Operation, crash_at
-from bkspark.testing.faulty_os import Crash
+from bkspark.testing.faulty import Crash, Fault, Moment, Operation, crash_at
 from tests.integration.log_scenes import NAME, fill, values
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of
 

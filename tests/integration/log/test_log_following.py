@@ -10,8 +10,7 @@ import pytest
 
 from bkspark.bookkeeper import BookKeeper
 from bkspark.log.rolling import RollPolicy
-from bkspark.testing.faulty import Fault, Moment
-from bkspark.testing.faulty_cluster import METADATA, Operation, no_fault
+from bkspark.testing.faulty import METADATA, Fault, Moment, Operation, no_fault
 from tests.integration.log_scenes import NAME, SILENT
 from tests.integration.rig import Rig
 from tests.integration.stream_driver import Driver, expected, settled_rows

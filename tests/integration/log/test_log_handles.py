@@ -26,8 +26,7 @@ from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.log import own_tail
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.log_writer import LogWriter
-from bkspark.testing.faulty import Fault
-from bkspark.testing.faulty_cluster import Operation
+from bkspark.testing.faulty import Fault, Operation
 from tests.integration.log_scenes import (
     SILENT,
     fill,

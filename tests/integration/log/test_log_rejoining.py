@@ -10,8 +10,7 @@ import pytest
 
 from bkspark.bookkeeper import BookKeeper
 from bkspark.format import layout
-from bkspark.testing.faulty import Fault, Moment
-from bkspark.testing.faulty_cluster import METADATA, DecideOperation, Operation, no_fault
+from bkspark.testing.faulty import METADATA, DecideOperation, Fault, Moment, Operation, no_fault
 from tests.integration.log_scenes import NAME, SILENT, assert_sound, fill, values
 from tests.integration.rig import Rig
 

@@ -21,8 +21,7 @@ from bkspark.errors import (
 from bkspark.format import layout
 from bkspark.log import opening
 from bkspark.log.log_writer import LogWriter
-from bkspark.testing.faulty import Fault, Moment
-from bkspark.testing.faulty_cluster import METADATA, Operation
+from bkspark.testing.faulty import METADATA, Fault, Moment, Operation
 from tests.integration.log_scenes import (
     NAME,
     SILENT,

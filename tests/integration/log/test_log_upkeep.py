@@ -19,8 +19,7 @@ from bkspark.ledger.deleting import delete_log
 from bkspark.log.cursors import existing_cursor
 from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.testing.faulty_cluster import Operation, no_fault
-from bkspark.testing.faulty_os import Crash
+from bkspark.testing.faulty import Crash, Operation, no_fault
 from tests.integration.log_scenes import fill, values
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of, rows_from
 

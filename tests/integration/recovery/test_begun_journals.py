@@ -13,8 +13,7 @@ from bkspark.ledger.recovery.recover import recover
 from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.log.tail_closing import close_tail
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
-from bkspark.testing.faulty import Fault, Moment
-from bkspark.testing.faulty_cluster import Operation
+from bkspark.testing.faulty import Fault, Moment, Operation
 from tests.integration.recovery.test_lost_journals import (
     SILENT,
     headed,

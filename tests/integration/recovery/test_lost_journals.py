@@ -22,8 +22,7 @@ from bkspark.ledger.recovery.fencing import FindRecord
 from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.recovery.steps import RecordShown
-from bkspark.testing.faulty import Fault, Moment
-from bkspark.testing.faulty_cluster import Operation
+from bkspark.testing.faulty import Fault, Moment, Operation
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_behind
 from tests.integration.recovery.test_lost_folders import lose_folder, stuck
 from tests.integration.rig import Rig, partitions_of

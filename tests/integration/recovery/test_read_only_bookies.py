@@ -9,8 +9,7 @@ import pytest
 
 from bkspark.admin.absent_bookies import declare_lost
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
-from bkspark.testing.faulty import Fault
-from bkspark.testing.faulty_cluster import Operation
+from bkspark.testing.faulty import Fault, Operation
 from tests.integration.hand_writer import HandWriter, one_by_one, violations
 from tests.integration.rig import Rig
 

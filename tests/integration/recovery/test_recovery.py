@@ -22,9 +22,7 @@ from bkspark.ledger.recovery.recover import recover
 from bkspark.log.batch import commit as batch_commit
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.settings import DigestSpec
-from bkspark.testing.faulty import Moment
-from bkspark.testing.faulty_cluster import crash_at
-from bkspark.testing.faulty_os import Crash
+from bkspark.testing.faulty import Crash, Moment, crash_at
 from tests.integration.hand_writer import HandWriter, one_by_one, violations
 from tests.integration.rig import Rig, flat, partitions_of
 from tests.thorough import always

@@ -11,7 +11,7 @@ from bkspark.errors import NoSuchLedgerError
 from bkspark.ledger.recovery.recover import recover
 from bkspark.ledger.recovery.recoverer import Recoverer
 from bkspark.protocol.ledger.metadata import LedgerState, Member
-from bkspark.testing.faulty_cluster import METADATA
+from bkspark.testing.faulty import METADATA
 from tests.integration.hand_writer import HandWriter
 from tests.integration.rig import Rig
 

@@ -27,9 +27,7 @@ from bkspark.log.batch.target import BatchTarget
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.record import EntryLog
 from bkspark.protocol.recovery.steps import Displaced, Failure, WrittenBack
-from bkspark.testing.faulty import Fault, Moment
-from bkspark.testing.faulty_cluster import crash_at
-from bkspark.testing.faulty_os import Crash
+from bkspark.testing.faulty import Crash, Fault, Moment, crash_at
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_behind, violations
 from tests.integration.rig import Rig, partitions_of
 from tests.thorough import always

@@ -13,9 +13,7 @@ import pytest
 from bkspark.errors import BookKeeperError, LedgerFencedError
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams.micro_batch import MicroBatch
-from bkspark.testing.faulty import Moment
-from bkspark.testing.faulty_cluster import Operation, crash_at, fail_at
-from bkspark.testing.faulty_os import Crash
+from bkspark.testing.faulty import Crash, Moment, Operation, crash_at, fail_at
 from tests.integration.rig import Rig, Row, flat, partitions_of
 from tests.integration.stream_driver import Driver, expected, settled_rows
 from tests.thorough import always

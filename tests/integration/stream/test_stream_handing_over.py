@@ -24,7 +24,7 @@ from bkspark.log.streams.commit import TailWriterCache, abort
 from bkspark.log.streams.micro_batch import StreamPart
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.log.stream_run import StreamRun
-from bkspark.testing.faulty_cluster import Operation, no_fault
+from bkspark.testing.faulty import Operation, no_fault
 from tests.integration.rig import SCHEMA, Rig
 from tests.integration.stream_driver import (
     QUERY,

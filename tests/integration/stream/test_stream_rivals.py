@@ -8,9 +8,7 @@ import pytest
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError
 from bkspark.ledger.recovery.recover import recover
-from bkspark.testing.faulty import Fault, Moment
-from bkspark.testing.faulty_cluster import DecideOperation, Operation, crash_at
-from bkspark.testing.faulty_os import Crash
+from bkspark.testing.faulty import Crash, DecideOperation, Fault, Moment, Operation, crash_at
 from tests.integration.rig import Rig, flat, partitions_of
 from tests.integration.stream_driver import Driver, expected, settled_rows, the_log
 from tests.thorough import always

@@ -14,8 +14,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError
 from bkspark.ledger.deleting import delete_log
 from bkspark.log.tail_closing import close_tail
-from bkspark.testing.faulty import Fault
-from bkspark.testing.faulty_cluster import Operation
+from bkspark.testing.faulty import Fault, Operation
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of
 from tests.integration.stream_driver import Driver, expected, settled_rows, the_log
 

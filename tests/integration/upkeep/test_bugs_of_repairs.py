@@ -16,7 +16,7 @@ from bkspark.cluster.password import Password
 from bkspark.format import layout
 from bkspark.ledger.recovery.running import in_threads
 from bkspark.protocol.upkeep.repairing import MemberState, Need, Place, Way
-from bkspark.testing.faulty_cluster import METADATA, Operation
+from bkspark.testing.faulty import METADATA, Operation
 from tests.integration.rig import Rig
 from tests.integration.waiting import wait_for_all_copies
 

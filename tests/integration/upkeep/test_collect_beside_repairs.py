@@ -12,9 +12,7 @@ from bkspark.admin.collecting.garbage import plan_collection
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError
 from bkspark.ledger.recovery.running import in_threads
-from bkspark.testing.faulty import Moment
-from bkspark.testing.faulty_cluster import crash_at, fail_at
-from bkspark.testing.faulty_os import Crash
+from bkspark.testing.faulty import Crash, Moment, crash_at, fail_at
 from tests.integration.rig import Rig, flat
 from tests.thorough import always
 

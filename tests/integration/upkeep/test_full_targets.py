@@ -20,8 +20,7 @@ from bkspark.bookie import posix
 from bkspark.cluster import bookie_client
 from bkspark.cluster.cluster import Cluster
 from bkspark.ledger.recovery import running
-from bkspark.testing.faulty import Fault, Moment
-from bkspark.testing.faulty_cluster import Operation
+from bkspark.testing.faulty import Fault, Moment, Operation
 from tests.integration.faults.test_hanging_bookies import Gates
 from tests.integration.rig import LOG, Rig, flat
 from tests.stopwatch import patience

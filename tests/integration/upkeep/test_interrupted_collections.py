@@ -11,9 +11,7 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError
 from bkspark.log.batch.commit import abort
-from bkspark.testing.faulty import Fault, Moment
-from bkspark.testing.faulty_cluster import Operation, crash_at, fail_at, no_fault
-from bkspark.testing.faulty_os import Crash
+from bkspark.testing.faulty import Crash, Fault, Moment, Operation, crash_at, fail_at, no_fault
 from tests.integration.log_scenes import NAME, SILENT, fill, values
 from tests.integration.rig import Rig, flat, partitions_of
 from tests.thorough import always

@@ -21,9 +21,7 @@ from bkspark.log.batch.target import BatchTarget
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams import appending
 from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.testing.faulty import Fault, Moment
-from bkspark.testing.faulty_cluster import Operation, crash_at, no_fault
-from bkspark.testing.faulty_os import Crash
+from bkspark.testing.faulty import Crash, Fault, Moment, Operation, crash_at, no_fault
 from tests.integration.log_scenes import NAME, SILENT, fill, values
 from tests.integration.rig import Rig, flat, partitions_of
 from tests.integration.stream_driver import Driver, expected, settled_rows

@@ -12,8 +12,7 @@ from bkspark.admin.maintenance import Report
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.format import layout
-from bkspark.testing.faulty import Fault
-from bkspark.testing.faulty_cluster import METADATA, Operation
+from bkspark.testing.faulty import METADATA, Fault, Operation
 from tests.integration.log_scenes import SILENT
 from tests.integration.rig import LOG, Rig
 

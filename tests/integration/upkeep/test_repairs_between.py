@@ -16,7 +16,7 @@ from bkspark.ledger.deleting import make_tombstone
 from bkspark.ledger.recovery.running import in_threads
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.upkeep.repairing import MemberState, Need, Place, Way
-from bkspark.testing.faulty_cluster import METADATA, Operation
+from bkspark.testing.faulty import METADATA, Operation
 from tests.integration.rig import Rig
 
 from .scenes import members, take, written

@@ -18,8 +18,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, OutcomeUnknownError
 from bkspark.format import layout
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.testing.faulty import Fault
-from bkspark.testing.faulty_cluster import METADATA, Operation
+from bkspark.testing.faulty import METADATA, Fault, Operation
 from tests.integration.rig import Rig
 
 from .flipping import flip, frames_of, journal_of, marks, places, scrubbed

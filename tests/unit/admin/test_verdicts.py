@@ -19,7 +19,7 @@ from bkspark.admin.auditing.findings import (
 )
 from bkspark.admin.maintenance import Left, Report
 from bkspark.admin.survey import Gone
-from bkspark.cli.reports import outcome
+from bkspark.cli.output import outcome
 from bkspark.protocol.ledger.metadata import Member
 
 PACKAGE = Path(bkspark.__file__).parent

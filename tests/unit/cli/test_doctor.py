@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bkspark.cli import doctor
-from bkspark.cli.findings import Level
+from bkspark.cli.output import Level
 from tests.benchmarks.dataframe import SETTINGS
 
 SHIPPED = Path(__file__).parents[3] / "conf" / "bookkeeper.conf"

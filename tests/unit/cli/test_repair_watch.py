@@ -9,7 +9,7 @@ import pytest
 
 import bkspark
 from bkspark import environment
-from bkspark.cli.watching import spelled_out
+from bkspark.cli.commands import spelled_out
 
 from .rounds import Rounds, stop
 

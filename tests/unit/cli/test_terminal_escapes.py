@@ -16,9 +16,17 @@ from typer import Exit
 
 from bkspark import demo
 from bkspark.bookkeeper import BookKeeper
-from bkspark.cli import cluster, findings, main, output
-from bkspark.cli.findings import Finding, Level
-from bkspark.cli.output import Column, note, print_json, print_pairs, print_table, visible
+from bkspark.cli import cluster, main, output
+from bkspark.cli.output import (
+    Column,
+    Finding,
+    Level,
+    note,
+    print_json,
+    print_pairs,
+    print_table,
+    visible,
+)
 from bkspark.cli.session import require_consent
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, NoSuchLedgerError
@@ -93,9 +101,9 @@ def test_each_character_that_steers_has_an_escape():
         lambda: print_table([{"a": 1}], [Column(EVIL, "a")]),
         lambda: print_pairs({"a": EVIL}),
         lambda: print_pairs({EVIL: "a"}),
-        lambda: findings.report([Finding(Level.OK, EVIL, "a", "b")], as_json=False),
-        lambda: findings.report([Finding(Level.OK, "a", EVIL, "b")], as_json=False),
-        lambda: findings.report([Finding(Level.OK, "a", "b", EVIL)], as_json=False),
+        lambda: output.print_findings([Finding(Level.OK, EVIL, "a", "b")], as_json=False),
+        lambda: output.print_findings([Finding(Level.OK, "a", EVIL, "b")], as_json=False),
+        lambda: output.print_findings([Finding(Level.OK, "a", "b", EVIL)], as_json=False),
         lambda: print(EVIL),
         lambda: print(EVIL, file=sys.stderr),
         lambda: logging.StreamHandler(sys.stderr).handle(
@@ -149,7 +157,7 @@ def test_json_escapes_and_means_the_same(told, encoding, monkeypatch):
 
 def test_colours_pass(told):
     finding = Finding(Level.FAIL, "a", "b")
-    out, _ = told(shown(lambda: findings.report([finding], as_json=False)))
+    out, _ = told(shown(lambda: output.print_findings([finding], as_json=False)))
     assert bool(COLOURS.search(out)) != out.startswith("level\tsubject")
 
 

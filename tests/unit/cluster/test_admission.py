@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bkspark.bookie import posix, posix_place, uri
-from bkspark.cli.bookie_health import risk_findings
+from bkspark.cli.health import risk_findings
 from bkspark.cluster import admission
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import InvalidRequestError
@@ -15,8 +15,7 @@ from bkspark.format import cookie as cookie_format
 from bkspark.metadata import directory, files
 from bkspark.metadata.uri import format_store, open_store
 from bkspark.storage import posix_calls
-from bkspark.testing.faulty import Moment
-from bkspark.testing.faulty_os import Crash, FaultyOs
+from bkspark.testing.faulty import Crash, FaultyOs, Moment
 from tests.thorough import always
 
 CALLS_MAX = 1000

@@ -17,8 +17,7 @@ from bkspark.errors import (
 )
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.metadata.uri import format_store
-from bkspark.testing.faulty import Fault, Faults, Moment
-from bkspark.testing.faulty_cluster import FaultyMetadataStore
+from bkspark.testing.faulty import Fault, Faults, FaultyMetadataStore, Moment
 
 Changes = Records[int]
 

@@ -22,9 +22,8 @@ from bkspark.metadata import directory
 from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.files import FileMetadataStore
 from bkspark.storage import posix_calls
-from bkspark.testing import faulty_os
-from bkspark.testing.faulty import Moment
-from bkspark.testing.faulty_os import Crash, FaultyOs
+from bkspark.testing import faulty
+from bkspark.testing.faulty import Crash, FaultyOs, Moment
 
 KEY = "ledgers/1"
 ERRORS = [errno.EIO, errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EMFILE, errno.ESTALE]
@@ -48,7 +47,7 @@ class AnswerLosingOs(FaultyOs):
 @pytest.fixture(autouse=True)
 def _fast_and_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
-    monkeypatch.setattr(faulty_os, "CALLS", faulty_os.CALLS | {"rmdir"})
+    monkeypatch.setattr(faulty, "CALLS", faulty.CALLS | {"rmdir"})
 
 
 @pytest.fixture(params=list(RECORDS.values()), ids=list(RECORDS))

@@ -5,7 +5,7 @@ import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
 from bkspark.errors import InvalidRequestError
-from bkspark.spark.columns import require_same_case, without_metadata, without_metadata_columns
+from bkspark.spark.schema import require_same_case, without_metadata, without_metadata_columns
 
 
 class Task:

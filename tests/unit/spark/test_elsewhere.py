@@ -3,8 +3,7 @@
 import pytest
 
 from bkspark.errors import InvalidRequestError
-from bkspark.spark.option_uses import Use
-from bkspark.spark.options import NAMES, parse
+from bkspark.spark.options import NAMES, Use, parse
 
 LOG = {"metadataServiceUri": "file:///nowhere", "path": "events"}
 

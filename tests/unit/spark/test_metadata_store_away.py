@@ -29,8 +29,7 @@ from bkspark.log.reading.read_slices import OffsetRange, ReadTask, plan_log
 from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.protocol.log.data_loss import LogGeneration
 from bkspark.spark.source import BookKeeperDataSource
-from bkspark.testing.faulty import Fault
-from bkspark.testing.faulty_cluster import METADATA, Operation
+from bkspark.testing.faulty import METADATA, Fault, Operation
 from tests.integration.rig import SCHEMA, Rig, partitions_of
 from tests.thorough import always
 

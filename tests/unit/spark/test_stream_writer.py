@@ -14,7 +14,7 @@ from bkspark.log.creating import create_log
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.log.settings import LogSettings
 from bkspark.spark.options import parse
-from bkspark.spark.stream_writer import BookKeeperStreamWriter
+from bkspark.spark.writer import BookKeeperStreamWriter
 
 
 def test_a_micro_batch_without_partitions_commits_nothing() -> None:

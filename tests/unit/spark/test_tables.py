@@ -9,8 +9,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from bkspark.cluster.cluster import init_cluster
 from bkspark.errors import InvalidRequestError
-from bkspark.spark.options import parse
-from bkspark.spark.tables import require_no_new_table
+from bkspark.spark.options import parse, require_no_new_table
 from bkspark.spark.writer import BookKeeperWriter
 
 

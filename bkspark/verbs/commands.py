@@ -1,0 +1,464 @@
+"""The maintenance commands, each declared once as a function."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Any
+
+from rich.filesize import decimal
+
+from bkspark.admin import balancing as balancing
+from bkspark.admin import draining as decommissioning
+from bkspark.admin import lease, log_upkeep
+from bkspark.admin import log_upkeep as compacting
+from bkspark.admin import recovering as recovering
+from bkspark.admin.auditing import audit as auditing
+from bkspark.admin.collecting import collection as collecting
+from bkspark.admin.maintenance import Facts, Left, Report
+from bkspark.admin.recovering import OPEN_GRACE_SECONDS, recover_and_repair
+from bkspark.admin.repairing import repair_command as repairing
+from bkspark.admin.scrubbing import scrub as scrubbing
+from bkspark.admin.scrubbing.scrub import ScrubRequest
+from bkspark.admin.survey import Survey
+from bkspark.cluster import arguments
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.errors import InvalidRequestError
+from bkspark.format import layout
+from bkspark.log.truncation import TruncationPlan
+from bkspark.protocol.log.compaction import TARGET_BYTES
+from bkspark.protocol.upkeep.balancing import THRESHOLD
+from bkspark.quantities import plural, seconds_of, size_of
+from bkspark.verbs import declaring
+from bkspark.verbs.declaring import (
+    COMPACTED,
+    COPIES,
+    DAMAGE,
+    FREED,
+    LEVELS,
+    MOVED,
+    RECOVERED,
+    STEPS,
+    CommandRun,
+    Ledgers,
+    LogName,
+    Logs,
+    OpenGrace,
+    Option,
+    Rate,
+    ShellOutput,
+    Table,
+    no_progress,
+    time_option,
+    verb,
+)
+
+# --- upkeep --------------------------------------------------------------------------------------
+# Commands to run on a schedule.
+
+
+@verb("ledgers", ShellOutput(Table("copies", COPIES)))
+def audit(cluster: Survey, run: CommandRun, *, logs: Logs = (), ledgers: Ledgers = ()) -> Report:
+    """Find missing copies, and ledgers waiting for recovery.
+
+    The report names ledgers, bookies and reasons. An audit reads records and examines files, but
+    reads no rows. Exit status 1 if problems are found.
+
+    Raises:
+        NoSuchLedgerError: no such log or ledger.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
+    """
+    return auditing.audit(cluster, logs=logs, ledgers=ledgers, **run.how)
+
+
+@verb("ledgers", ShellOutput(Table("ledgers", FREED)), has_lease=True)
+def collect(
+    cluster: Cluster,
+    run: CommandRun,
+    *,
+    abandoned_after: Annotated[
+        float,
+        time_option(
+            "Count an unfinished write as abandoned after this many seconds; on a shell also "
+            "7d. A longer write fails at commit."
+        ),
+    ] = collecting.ABANDONED_AFTER_SECONDS,
+) -> Report:
+    """Free the space of deleted and unneeded data.
+
+    Frees deleted ledgers and logs; ledgers dropped by retention, truncation and overwriting;
+    aborted and killed writes; and, of closed ledgers, copies on former members and files no record
+    names. The command may be killed, repeated, and run beside any other work. Files on an absent
+    bookie are freed once the bookie is back. Exit status 1 if files remain.
+
+    Raises:
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer; repeat the
+            command.
+    """
+    return collecting.collect(cluster, abandoned_after=abandoned_after, **run.how)
+
+
+def _recovered_first(plan: Facts) -> list[str]:
+    count = plan.get("recover", {}).get("ledgers", 0)
+    return [f"repair: {plural(count, 'ledger')} would be recovered first"] if count else []
+
+
+@verb(
+    "copies",
+    ShellOutput(Table("repaired", STEPS), (Table("steps", STEPS),), _recovered_first),
+    has_lease=True,
+    can_watch=True,
+)
+def repair(
+    cluster: Survey,
+    run: CommandRun,
+    *,
+    logs: Logs = (),
+    ledgers: Ledgers = (),
+    open_grace: OpenGrace = OPEN_GRACE_SECONDS,
+    lost_after: Annotated[
+        float | None,
+        time_option(
+            "Also replace bookies silent for this many seconds; on a shell also 1h. Default: "
+            "never.",
+            declaring.some_seconds,
+        ),
+    ] = None,
+    max_bytes_per_second: Rate = None,
+    password: Password,
+) -> Report:
+    """Make missing copies of closed ledgers, worst first.
+
+    A copy goes to the same bookie if it answers, otherwise to another bookie, which takes its
+    place. A repair of all ledgers first closes ledgers without a writer, as `recover --all` does.
+    With --watch the command repeats until stopped, with one line a round. Exit status 1 if problems
+    remain; the report gives the reasons.
+
+    Raises:
+        NoSuchLedgerError: no such log or ledger.
+        CorruptDataError: the record of a lost bookie cannot be read.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
+    """
+    wanted = repairing.RepairRequest(logs, ledgers, password, max_bytes_per_second, lost_after)
+    with Cluster(cluster.uri, cluster_id=cluster.cluster_id) as strict:
+        work = partial(repairing.repair, strict, cluster, wanted, **run.how)
+        if not wanted.is_of_all:
+            return work()
+        gone = recovering.RecoverRequest(open_grace=open_grace, password=password)
+        first = _recovery(cluster, gone, replace(run, progress=no_progress))
+        recover = partial(lease.alone, cluster, recovering.VERB, first, is_wanted=run.takes_lease)
+        return recover_and_repair(recover, work)
+
+
+@verb("ledgers", ShellOutput(Table("damage", DAMAGE)), has_lease=True)
+def scrub(
+    cluster: Survey,
+    run: CommandRun,
+    *,
+    logs: Logs = (),
+    ledgers: Ledgers = (),
+    sample: Annotated[
+        float, Option("Read this fraction of the files, chosen at random.", "FRACTION")
+    ] = 1.0,
+    max_bytes_per_second: Rate = None,
+    password: Password,
+) -> Report:
+    """Read every copy and check every byte.
+
+    The report names damaged copies, and the scrub marks them: an audit counts a marked copy as
+    missing until a repair replaces the copy. Without a ledger's password only checks without a
+    password are made. Exit status 1 if a copy is damaged or unreadable.
+
+    Raises:
+        InvalidRequestError: a number is out of range, or the password cannot be read.
+        NoSuchLedgerError: no such log or ledger.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
+    """
+    wanted = ScrubRequest(password, sample, max_bytes_per_second)
+    return scrubbing.scrub(cluster, wanted, logs=logs, ledgers=ledgers, **run.how)
+
+
+@verb("ledgers", ShellOutput(Table("recovered", RECOVERED)), all_of="ledgers", has_lease=True)
+def recover(
+    cluster: Survey,
+    run: CommandRun,
+    *,
+    ledgers: Annotated[
+        Collection[int],
+        Option(
+            "Recover these ledgers, even if a writer is active.", "[ID]...", "", check=declaring.ids
+        ),
+    ] = (),
+    open_grace: OpenGrace = OPEN_GRACE_SECONDS,
+    password: Password,
+) -> Report:
+    """Close many ledgers in one run.
+
+    No acknowledged entry is lost. --all selects ledgers waiting for a recovery, and open ledgers
+    seen unchanged for --open-grace; sightings are stored from run to run. An undecidable ledger is
+    left, with the reason, and delays no other ledger. Exit status 1 if ledgers are left. The ledger
+    at the end of an unbounded log is OPEN again afterwards; --all leaves such a ledger alone if no
+    entry was written since the last recovery.
+
+    Raises:
+        InvalidRequestError: a number is out of range.
+        NoSuchLedgerError: no such ledger.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
+    """
+    return _recovery(cluster, recovering.RecoverRequest(ledgers, open_grace, password), run)()
+
+
+def _recovery(
+    cluster: Survey, wanted: recovering.RecoverRequest, run: CommandRun
+) -> Callable[[], Report]:
+    how: dict[str, Any] = {**run.how, "recover": None}
+    if run.spark is not None:
+        from bkspark.spark.actions import recover_ledgers
+
+        how["recover"] = partial(recover_ledgers, run.spark.sparkContext)
+    return partial(recovering.recover_many, cluster, wanted, **how)
+
+
+# --- logs ----------------------------------------------------------------------------------------
+# Commands on a single log.
+
+
+@verb("ledgers", ShellOutput(Table("compacted", COMPACTED)))
+def compact(
+    cluster: Cluster,
+    run: CommandRun,
+    *,
+    log: LogName,
+    target_bytes: Annotated[
+        int,
+        Option(
+            "Make ledgers of this many bytes, for example 512MB; merge those of up to half.",
+            "SIZE",
+            parse=lambda name: size_of(name, least=1),
+            check=lambda name, given: arguments.whole_number(name, given, least=1),
+        ),
+    ] = TARGET_BYTES,
+    max_bytes_per_second: Rate = None,
+    password: Password,
+) -> Report:
+    """Merge a log's small ledgers into large ledgers.
+
+    Offsets and their rows stay; _ledger_id and _entry_id name the new ledgers. Reads and writes
+    continue undisturbed. The command may be killed and repeated. `bkspark collect` frees the old
+    ledgers a day later, to let reads finish. Exit status 1 if a run of ledgers remains unmerged;
+    the report gives the reason.
+
+    Raises:
+        InvalidRequestError: a number is out of range.
+        NoSuchLedgerError: no such log.
+        UnauthorizedError: the log's password is missing or wrong.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer; repeat the
+            command.
+    """
+    how: dict[str, Any] = {"dry_run": run.dry_run, "progress": run.progress}
+    if run.spark is not None:
+        from bkspark.spark.actions import compact_runs
+
+        how["compact_all"] = partial(compact_runs, run.spark.sparkContext)
+    wanted = compacting.CompactRequest(target_bytes, password, max_bytes_per_second)
+    return compacting.compact(cluster, layout.log_name(log), wanted, **how)
+
+
+def truncated(row: Facts) -> str:
+    """Describe a finished truncation in one line for people."""
+    ledgers = plural(len(row["deleted"]), "ledger")
+    text = f"log {row['log']} begins at offset {row['first_offset']}; deleted {ledgers}"
+    if row["left"]:
+        again = f"try `bkspark log retain {row['log']}`"
+        text += f", {len(row['left']):,} more could not be deleted now: {again}"
+    return text
+
+
+def _retained(report: Report) -> str:
+    if report.done:
+        return truncated(report.details["logs"][0])
+    return f"would delete {losing(report.plan)}"
+
+
+@verb(
+    "",
+    ShellOutput(
+        said=_retained,
+        document=lambda report: report.details["logs"][0] if report.done else report.plan,
+    ),
+    group="log",
+    destroys="entries are deleted for ever",
+)
+def retain(
+    cluster: Cluster,
+    run: CommandRun,
+    *,
+    log: LogName,
+    max_bytes: Annotated[
+        int | None,
+        Option(
+            "From now on keep at least this many bytes, for example 10GB.", "SIZE", parse=size_of
+        ),
+    ] = None,
+    max_seconds: Annotated[
+        float | None,
+        Option(
+            "From now on keep ledgers this many seconds after their closing; on a shell also "
+            "7d. The clocks of the closing and the truncating process count: allow for their "
+            "difference.",
+            "TIME",
+            parse=seconds_of,
+        ),
+    ] = None,
+    forever: Annotated[bool, Option("From now on keep all entries.")] = False,
+    ignore_cursors: Annotated[
+        bool, Option("Also delete entries that a cursor has not read yet.")
+    ] = False,
+) -> Report:
+    """Delete old ledgers of a log by the log's settings.
+
+    Options change the settings first. The command asks before setting a limit or deleting an entry.
+
+    Raises:
+        InvalidRequestError: a limit is no number, or contradicts another.
+        NoSuchLedgerError: no such log.
+        OutcomeUnknownError: the metadata store gave no definite answer; repeat the command.
+    """
+    wanted = log_upkeep.RetainRequest(
+        layout.log_name(log), max_bytes, max_seconds, forever, not ignore_cursors
+    )
+    if forever and wanted.is_limited:
+        raise InvalidRequestError(
+            "forever contradicts max_bytes and max_seconds", hint="leave one of them out"
+        )
+
+    def consent(plan: TruncationPlan) -> None:
+        if run.ask is not None and (wanted.is_limited or plan.entry_count):
+            limits = f"From now on keep {_limits(wanted)} of log {log}, and delete"
+            what = limits if wanted.is_limited else "Delete"
+            run.ask(f"{what} {losing(log_upkeep.facts_of(plan))}?")
+
+    return log_upkeep.retain(cluster, wanted, dry_run=run.dry_run, consent=consent)
+
+
+def _limits(wanted: log_upkeep.RetainRequest) -> str:
+    """Describe the wanted limits in words."""
+    said = [] if wanted.max_bytes is None else [f"{decimal(wanted.max_bytes)}"]
+    said += [] if wanted.max_seconds is None else [f"{wanted.max_seconds:,g} s"]
+    return " and ".join(said)
+
+
+def losing(plan: Facts) -> str:
+    """Describe a truncation's deletions: rows, bytes, ledgers, offsets and times."""
+    if not plan["entries"]:
+        return f"no entry of log {plan['log']} now"
+    entries = f"{plan['entries']:,} {'entry' if plan['entries'] == 1 else 'entries'}"
+    offsets = f"offsets {plan['first_offset']} to {plan['before_offset'] - 1}"
+    times = f", closed {plan['oldest']} to {plan['newest']}" if plan["oldest"] else ""
+    whole = plural(plan["ledgers"], "whole ledger")
+    size = decimal(plan["bytes"])
+    return f"{entries} of log {plan['log']} ({size}, {offsets}, {whole}{times})"
+
+
+# --- places --------------------------------------------------------------------------------------
+# Commands moving places of ledgers to other bookies.
+
+
+_SHOWN_MAX = 5
+
+
+def _fraction(name: str, given: float) -> Any:
+    hint = "give a fraction of the mean, for example 0.1"
+    arguments.require_number(name, given, hint=hint)
+    return given
+
+
+@verb(
+    "places",
+    ShellOutput(Table("moved", MOVED), (Table("bookies", LEVELS), Table("steps", MOVED))),
+    has_lease=True,
+)
+def rebalance(
+    cluster: Cluster,
+    run: CommandRun,
+    *,
+    threshold: Annotated[
+        float,
+        Option(
+            "Allow bookies this distance from the mean, as a fraction of the mean.",
+            "FRACTION",
+            check=_fraction,
+        ),
+    ] = THRESHOLD,
+    max_bytes_per_second: Rate = None,
+    password: Password,
+) -> Report:
+    """Even out the data on the bookies.
+
+    Useful after adding bookies. Copies of closed ledgers move, from the fullest bookie first, until
+    no bookie is farther from the mean than the threshold, or no move helps. The measure is bytes of
+    ledgers as reported by bookies, relative to disk size if all disk sizes are known. Exit status 1
+    if problems remain.
+
+    Raises:
+        InvalidRequestError: a number is out of range.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
+    """
+    wanted = balancing.RebalanceRequest(threshold, password, max_bytes_per_second)
+    return balancing.rebalance(cluster, wanted, **run.how)
+
+
+def _in_the_way(plan: Facts) -> Iterator[str]:
+    for left in plan["blocked"]:
+        yield f"obstacle: {left['subject']}: {left['reason']} ({left['hint']})"
+
+
+@verb(
+    "places",
+    ShellOutput(Table("moved", STEPS), (Table("steps", STEPS),), _in_the_way),
+    group="bookie",
+    destroys="bookies are removed for ever",
+)
+def decommission(
+    cluster: Cluster,
+    run: CommandRun,
+    *,
+    bookies: Annotated[Collection[str], Option("Empty and remove these bookies.", "ID...", "")],
+    force: Annotated[
+        bool, Option("Remove a bookie even if ledgers name it, if other bookies have all copies.")
+    ] = False,
+    max_bytes_per_second: Rate = None,
+    password: Password,
+) -> Report:
+    """Empty bookies, and remove them from the cluster.
+
+    Nothing new is placed on the bookies, and their copies of closed ledgers move to other bookies.
+    A bookie no ledger names any more is removed, for ever. The report names obstacles, and a
+    repeated command continues; `bkspark bookie readonly ID --off` cancels before the removal. Exit
+    status 1 if obstacles remain.
+
+    Raises:
+        InvalidRequestError: no bookie is named, or a named bookie never existed.
+        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
+    """
+
+    def work(*, force: bool, **how: Any) -> Report:
+        wanted = decommissioning.DecommissionRequest(bookies, password, max_bytes_per_second, force)
+        return decommissioning.decommission(cluster, wanted, **(run.how | how))
+
+    if run.ask is None or run.dry_run:
+        return work(force=force)
+    plan = work(force=False, dry_run=True).plan
+    names, places = ", ".join(plan["bookies"]), plural(plan["places"], "place")
+    if names:
+        run.ask(f"Move {places} of {names} to other bookies, and remove them for ever?")
+    report = work(force=False)
+    if not (report.left and force):
+        return report
+    run.ask(f"Remove {names} although this is left: {_named(report.left)}?")
+    return work(force=True)
+
+
+def _named(left: Sequence[Left]) -> str:
+    more = f" and {len(left) - _SHOWN_MAX:,} more" if len(left) > _SHOWN_MAX else ""
+    return ", ".join(item.subject for item in left[:_SHOWN_MAX]) + more
