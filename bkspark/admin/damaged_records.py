@@ -39,6 +39,7 @@ from bkspark.format import cluster as cluster_format
 from bkspark.format import (
     cursor_record,
     damage_record,
+    envelope,
     gone_record,
     layout,
     lease_record,
@@ -293,7 +294,7 @@ def set_cluster_aside(metadata_uri: str, url: str) -> str:
     store = metadata_stores.open_store(metadata_uri)
     try:
         stored = store.get(layout.CLUSTER_KEY)
-        if stored is None or not _malformation(layout.CLUSTER_KEY, stored.value):
+        if stored is None or not _malformation("", layout.CLUSTER_KEY, stored.value):
             raise InvalidRequestError(
                 f"the cluster record at {shown_url(store.uri)} "
                 f"{'is missing' if stored is None else 'can be read'}, so it is not set aside"
@@ -306,7 +307,8 @@ def set_cluster_aside(metadata_uri: str, url: str) -> str:
 
 
 def _moved_aside(cluster: Cluster, key: str, stored: VersionedBytes, url: str) -> str:
-    reason = _malformation(key, stored.value)  # checks the very bytes that are replaced (rule 3)
+    # The very bytes that are replaced are checked (rule 3).
+    reason = _malformation(cluster.cluster_id, key, stored.value)
     if not reason:
         raise InvalidRequestError(
             f"metadata record {key!r} can be read, so it is not set aside",
@@ -408,13 +410,15 @@ def _reason(cluster: Cluster, key: str) -> str:
         stored = cluster.store.get(key)
     except UNREAD as error:
         return str(error.args[0])
-    return "" if stored is None else _malformation(key, stored.value)
+    return "" if stored is None else _malformation(cluster.cluster_id, key, stored.value)
 
 
-def _malformation(key: str, data: bytes) -> str:
-    """Return the fault of ``data`` in one line; empty if decodable."""
+def _malformation(cluster_id: str, key: str, data: bytes) -> str:
+    """Return the fault of ``data`` in one line; empty if decodable, and of the cluster if any."""
     try:
         _decoder(key)(data)
+        if cluster_id:
+            envelope.require_own(cluster_id, key, data)
     except (CorruptDataError, InvalidRequestError) as error:
         return str(error.args[0])
     return ""
@@ -487,9 +491,10 @@ def _replacement(cluster: Cluster, key: str, url: str) -> bytes:
         data = cluster_format.encode_counter(key, restored_counter(cluster), nonce)
     else:
         data = IN_PLACE[kind](name, nonce)
+    if kind in _REMOVED:
+        return data
     try:
-        if kind not in _REMOVED:
-            _decoder(key)(data)
+        _decoder(key)(data)
     except BookKeeperError as error:
         raise InvalidRequestError(f"{key} was not changed: {error.args[0]}") from error
-    return data
+    return envelope.of_cluster(cluster.cluster_id, key, data)

@@ -147,7 +147,11 @@ class Leases:
     def __init__(self, cluster: Cluster, verb: str) -> None:
         self._store = cluster.store
         self._records: Records[Lease] = Records(
-            cluster.store, layout.lease_key, lease_record.encode, lease_record.decode
+            cluster.store,
+            cluster.cluster_id,
+            layout.lease_key,
+            lease_record.encode,
+            lease_record.decode,
         )
         self._mine = Lease(verb, environment.token(), this_process(), environment.now_ms())
         self.verb = verb

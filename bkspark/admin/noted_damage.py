@@ -108,7 +108,13 @@ def marks_of(marks: Marks, member: Member, ledgers: Iterable[LedgerMetadata]) ->
 
 
 def _records(cluster: Cluster) -> Records[DamagedCopies]:
-    return Records(cluster.store, layout.damaged_key, damage_record.encode, damage_record.decode)
+    return Records(
+        cluster.store,
+        cluster.cluster_id,
+        layout.damaged_key,
+        damage_record.encode,
+        damage_record.decode,
+    )
 
 
 def _after(before: Mapping[int, Mark], news: News) -> dict[int, Mark]:

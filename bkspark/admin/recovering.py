@@ -283,7 +283,11 @@ class OpenLedgers:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._notes: Notes[Sightings] = Notes(
-            cluster.store, lambda name: name, open_ledgers.encode, open_ledgers.decode
+            cluster.store,
+            cluster.cluster_id,
+            lambda name: name,
+            open_ledgers.encode,
+            open_ledgers.decode,
         )
 
     def look(self, ledgers: Sequence[LedgerMetadata], run: Runner, now_ms: int) -> SightingRound:

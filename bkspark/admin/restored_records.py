@@ -14,9 +14,10 @@ from bkspark.cluster.records import Versioned
 from bkspark.errors import BookKeeperError, CorruptDataError, InvalidRequestError, NoSuchLedgerError
 from bkspark.format import cluster as cluster_format
 from bkspark.format import cookie as cookie_format
-from bkspark.format import cursor_record, damage_record, gone_record, layout
+from bkspark.format import cursor_record, damage_record, envelope, gone_record, layout
 from bkspark.format import recovery as recovery_format
 from bkspark.format.cluster import BookieRecord, ClusterRecord
+from bkspark.format.cookie import Cookie
 from bkspark.format.damage_record import DamagedCopies
 from bkspark.format.recovery import LostBookie, StuckRecovery
 from bkspark.metadata.contract import MetadataStore
@@ -100,7 +101,7 @@ def restored_cluster(store: MetadataStore, url: str) -> ClusterRecord:
     )
     stored = store.get(layout.bookie_key(cookie.bookie_id))
     try:
-        known = cluster_format.decode_bookie(cookie.bookie_id, stored.value) if stored else None
+        known = _bookie_of(cookie, stored.value) if stored else None
     except CorruptDataError:
         known = None
     if known is None or known.incarnation != cookie.incarnation:
@@ -110,6 +111,13 @@ def restored_cluster(store: MetadataStore, url: str) -> ClusterRecord:
         )
     risk = admission.storage_risk(store.uri, store.uri, is_accepted=True)
     return ClusterRecord(cookie.cluster_id, cookie.created_ms, risk, cookie.group)
+
+
+def _bookie_of(cookie: Cookie, data: bytes) -> BookieRecord:
+    """Return the bookie's record in ``data``, if it is of the cookie's cluster."""
+    known = cluster_format.decode_bookie(cookie.bookie_id, data)
+    envelope.require_own(cookie.cluster_id, layout.bookie_key(cookie.bookie_id), data)
+    return known
 
 
 def restored_bookie(cluster: Cluster, bookie_id: str, url: str) -> BookieRecord:
@@ -135,7 +143,7 @@ def restored_bookie(cluster: Cluster, bookie_id: str, url: str) -> BookieRecord:
     )
 
 
-def _cookie_at(url: str, unless: str) -> cookie_format.Cookie:
+def _cookie_at(url: str, unless: str) -> Cookie:
     """Return the cookie at ``url``; if ``url`` is empty, raise an error that begins ``unless``."""
     if not url:
         raise InvalidRequestError(unless, hint="give --url URL")

@@ -58,27 +58,30 @@ class Cluster(BoundToProcess):
         self.uri = canonical(metadata_uri)
         self.unreadable: dict[str, str] = {}
         self.left_out: frozenset[str] = frozenset()
-        self.ledgers = _ledgers(self.store)
-        self.untimed_ledgers = _ledgers(store)
-        self.logs = LogRecords(self.store)
+        try:
+            self._identity = self._read_identity(cluster_id)
+        except BaseException:
+            self.store.close()
+            raise
+        own_id = self.cluster_id
+        self.ledgers = _ledgers(self.store, own_id)
+        self.untimed_ledgers = _ledgers(store, own_id)
+        self.logs = LogRecords(self.store, own_id)
         self.registrations: Records[BookieRecord] = Records(
             self.store,
+            own_id,
             layout.bookie_key,
             cluster_format.encode_bookie,
             cluster_format.decode_bookie,
         )
         self._counters: Records[int] = Records(
             self.store,
+            own_id,
             lambda name: name,
             partial(cluster_format.encode_counter, layout.LEDGER_COUNTER_KEY),
             cluster_format.decode_counter,
         )
-        self.upkeep = UpkeepRecords(self.store)
-        try:
-            self._identity = self._read_identity(cluster_id)
-        except BaseException:
-            self.store.close()
-            raise
+        self.upkeep = UpkeepRecords(self.store, own_id)
 
     def __enter__(self) -> Self:
         return self
@@ -406,9 +409,10 @@ def _left_to_make(cluster: Cluster, wanted: Mapping[str, str], group: int | None
     return left
 
 
-def _ledgers(store: MetadataStore) -> Records[LedgerMetadata]:
+def _ledgers(store: MetadataStore, cluster_id: str) -> Records[LedgerMetadata]:
     return Records(
         store,
+        cluster_id,
         lambda name: layout.ledger_key(int(name)),
         ledger_metadata.encode,
         lambda name, data: ledger_metadata.decode(int(name), data),

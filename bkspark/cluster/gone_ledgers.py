@@ -29,17 +29,18 @@ requests raise too.
 
 
 class GoneLedgers:
-    """The gone ledgers of one metadata store.
+    """The gone ledgers of one cluster.
 
     Attributes:
         unreadable: reason by key, for each unreadable note.
     """
 
-    def __init__(self, store: MetadataStore) -> None:
+    def __init__(self, store: MetadataStore, cluster_id: str) -> None:
         self.unreadable: dict[str, str] = {}
         self._store = store
         self._pages: Records[tuple[int, GoneIds]] = Records(
             store,
+            cluster_id,
             lambda name: layout.gone_key(int(name)),
             lambda page, nonce: gone_record.encode(*page, nonce),
             lambda name, data: (int(name), gone_record.decode(int(name), data)),

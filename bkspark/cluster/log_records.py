@@ -23,6 +23,8 @@ from bkspark.protocol.log.paging import PAGE_LENGTH, Paged, paged
 from bkspark.protocol.log.record import LogRecord
 
 NamedPage: TypeAlias = tuple[LogPage, PageContents]
+PageKey: TypeAlias = tuple[str, str, str, str]
+"""Metadata store, cluster, log and page."""
 
 REMEMBERED_MAX = 512
 """Pages that a process keeps in memory: a few megabytes, for any number of logs."""
@@ -42,15 +44,15 @@ class PageMemory:
     def __init__(self, page_length: int = PAGE_LENGTH) -> None:
         self.page_length = page_length
         self._lock = threading.Lock()
-        self._pages: OrderedDict[tuple[str, str, str], NamedPage] = OrderedDict()
+        self._pages: OrderedDict[PageKey, NamedPage] = OrderedDict()
 
-    def get(self, key: tuple[str, str, str]) -> NamedPage | None:
+    def get(self, key: PageKey) -> NamedPage | None:
         with self._lock:
             if key in self._pages:
                 self._pages.move_to_end(key)
             return self._pages.get(key)
 
-    def note(self, key: tuple[str, str, str], page: NamedPage) -> None:
+    def note(self, key: PageKey, page: NamedPage) -> None:
         with self._lock:
             self._pages[key] = page
             while len(self._pages) > REMEMBERED_MAX:
@@ -64,12 +66,14 @@ class LogPages:
     the page. The newest record tells a dropped page from a lost page.
     """
 
-    def __init__(self, store: MetadataStore, log_name: str) -> None:
+    def __init__(self, store: MetadataStore, cluster_id: str, log_name: str) -> None:
         self._log_name = log_name
         self._store = store
-        self._place = (store.uri, log_name)
+        self._cluster_id = cluster_id
+        self._place = (store.uri, cluster_id, log_name)
         self._records: Records[NamedPage] = Records(
             store,
+            cluster_id,
             lambda name: layout.log_page_key(log_name, name),
             lambda made, _nonce: log_page.encode(log_name, made[0].name, made[1]),
             lambda name, data: _named(name, log_page.decode(log_name, name, data)),
@@ -138,10 +142,10 @@ class LogPages:
 
     def _has_let_go_of(self, page: LogPage) -> bool:
         """Whether the log's newest record certainly does not name a missing page."""
-        stored = self._store.get(layout.log_key(self._log_name))
-        if stored is None:
+        seen = LogRecords(self._store, self._cluster_id).get(self._log_name)
+        if seen is None:
             return False
-        record = log_record.decode(self._log_name, stored.value)
+        record = seen.value
         now = replace(record, listed=replace(record.listed, source=_PagesAtHand(self._known)))
         try:
             return page.name not in {one.name for one in now.every_page()}
@@ -166,35 +170,36 @@ def _named(name: str, contents: PageContents) -> NamedPage:
     return contents.named(name), contents
 
 
-def _decoded(store: MetadataStore, name: str, data: bytes) -> LogRecord:
-    return with_source(store, log_record.decode(name, data))
+def _decoded(store: MetadataStore, cluster_id: str, name: str, data: bytes) -> LogRecord:
+    return with_source(store, cluster_id, log_record.decode(name, data))
 
 
 def _shortened(record: LogRecord, new_name: Callable[[], str]) -> Paged:
     return paged(record, new_name, environment.the_one(PageMemory).page_length)
 
 
-def with_source(store: MetadataStore, record: LogRecord) -> LogRecord:
-    pages = LogPages(store, record.name)
+def with_source(store: MetadataStore, cluster_id: str, record: LogRecord) -> LogRecord:
+    pages = LogPages(store, cluster_id, record.name)
     return replace(record, listed=replace(record.listed, source=pages))
 
 
 class LogRecords(Records[LogRecord]):
     """Records of logs by name; a read record can fetch its pages, a stored record is short."""
 
-    def __init__(self, store: MetadataStore) -> None:
+    def __init__(self, store: MetadataStore, cluster_id: str) -> None:
         # No method of its own: a store that is dropped goes with its last user (``timed_store``).
-        super().__init__(store, layout.log_key, log_record.encode, partial(_decoded, store))
+        decode = partial(_decoded, store, cluster_id)
+        super().__init__(store, cluster_id, layout.log_key, log_record.encode, decode)
 
     def pages(self, name: str) -> LogPages:
         """The pages of a log, by name."""
-        return LogPages(self._store, name)
+        return LogPages(self._store, self._cluster_id, name)
 
     def page_maker(self, log: LogRecord) -> Callable[[PageContents], LogPage]:
         """Return a function that stores a page of ``log`` durably, before a record can name the
         page.
         """
-        pages = LogPages(self._store, log.name)
+        pages = LogPages(self._store, self._cluster_id, log.name)
 
         def make(contents: PageContents) -> LogPage:
             made = _named(layout.log_page_name(log.generation, environment.token()), contents)
@@ -225,10 +230,10 @@ class LogRecords(Records[LogRecord]):
 
     def _put(self, name: str, value: LogRecord, expected: int | None) -> Versioned[LogRecord]:
         short = _shortened(
-            with_source(self._store, value),
+            with_source(self._store, self._cluster_id, value),
             lambda: layout.log_page_name(value.generation, environment.token()),
         )
-        pages = LogPages(self._store, name)
+        pages = LogPages(self._store, self._cluster_id, name)
         for made in short.pages:
             pages.make(made)
         return super()._put(name, short.record, expected)

@@ -18,7 +18,7 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.format import cluster as cluster_format
-from bkspark.format import layout, report_record
+from bkspark.format import envelope, layout, report_record
 from bkspark.format import recovery as recovery_format
 from bkspark.format.cluster import ClusterRecord
 from bkspark.format.recovery import AwayBookie, LostBookie, StuckRecovery
@@ -105,9 +105,13 @@ class Versioned(Generic[T]):
 
 
 class Records(Generic[T]):
-    """Records of one kind.
+    """Records of one kind, all of one cluster.
+
+    A record says its cluster (``envelope``). A record of another cluster, such as one that was
+    copied or restored from there, counts as unreadable.
 
     Args:
+        cluster_id: empty if the records say no cluster, like the cluster's own.
         key: name -> key in the store.
         encode: (value, nonce) -> bytes.
         decode: (name, bytes) -> value.
@@ -116,11 +120,13 @@ class Records(Generic[T]):
     def __init__(
         self,
         store: MetadataStore,
+        cluster_id: str,
         key: Callable[[str], str],
         encode: Callable[[T, str], bytes],
         decode: Callable[[str, bytes], T],
     ) -> None:
         self._store = store
+        self._cluster_id = cluster_id
         self._key = key
         self._encode = encode
         self._decode = decode
@@ -157,7 +163,7 @@ class Records(Generic[T]):
     ) -> Versioned[T] | None:
         try:
             stored = ask()
-            return None if stored is None else Versioned(self._decode(name, stored.value), stored)
+            return None if stored is None else Versioned(self._own(name, stored.value), stored)
         except UNREAD as error:
             step_over = self.step_over or step_over
             if step_over is None:
@@ -166,6 +172,13 @@ class Records(Generic[T]):
                 raise
             step_over(self._shown_key(name), error)
             return None
+
+    def _own(self, name: str, data: bytes) -> T:
+        """The value of a record of this cluster; the checksum of ``data`` comes first."""
+        value = self._decode(name, data)
+        if self._cluster_id:
+            envelope.require_own(self._cluster_id, self._key(name), data)
+        return value
 
     def key(self, name: str) -> str:
         """The store's key of the record."""
@@ -289,13 +302,19 @@ class Records(Generic[T]):
             InvalidRequestError: a reader would refuse the bytes, or read another value.
         """
         nonce = environment.token(8)
-        data = self._encode(value, nonce)
+        data = self._made(name, value, nonce)
         try:
-            found = self._decode(name, data)
+            found = self._own(name, data)
         except (CorruptDataError, InvalidRequestError) as error:
             raise self._unreadable(name, error.args[0]) from error
-        if found != value and self._encode(found, nonce) != data:
+        if found != value and self._made(name, found, nonce) != data:
             raise self._unreadable(name, "a reader would read another value from it")
+        return data
+
+    def _made(self, name: str, value: T, nonce: str) -> bytes:
+        data = self._encode(value, nonce)
+        if self._cluster_id:
+            data = envelope.of_cluster(self._cluster_id, self._key(name), data)
         return data
 
     def _unreadable(self, name: str, reason: str) -> InvalidRequestError:
@@ -367,21 +386,30 @@ class UpkeepRecords:
         reports: the findings of each command's last run.
     """
 
-    def __init__(self, store: MetadataStore) -> None:
+    def __init__(self, store: MetadataStore, cluster_id: str) -> None:
         self.recoveries: Records[StuckRecovery] = Records(
             store,
+            cluster_id,
             lambda name: layout.recovery_key(int(name)),
             recovery_format.encode_stuck,
             lambda name, data: recovery_format.decode_stuck(int(name), data),
         )
         self.lost: Records[LostBookie] = Records(
-            store, layout.lost_key, recovery_format.encode_lost, recovery_format.decode_lost
+            store,
+            cluster_id,
+            layout.lost_key,
+            recovery_format.encode_lost,
+            recovery_format.decode_lost,
         )
         self.away: Notes[AwayBookie] = Notes(
-            store, layout.away_key, recovery_format.encode_away, recovery_format.decode_away
+            store,
+            cluster_id,
+            layout.away_key,
+            recovery_format.encode_away,
+            recovery_format.decode_away,
         )
         self.reports: Notes[ReportRecord] = Notes(
-            store, layout.report_key, report_record.encode, report_record.decode
+            store, cluster_id, layout.report_key, report_record.encode, report_record.decode
         )
 
 
@@ -399,6 +427,7 @@ def make_cluster(metadata_uri: str, record: ClusterRecord) -> None:
     try:
         Records(
             store,
+            "",
             lambda name: name,
             cluster_format.encode_cluster,
             lambda _name, data: cluster_format.decode_cluster(data),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from bkspark.errors import CorruptDataError
+from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.format import envelope, layout
 from bkspark.format.strict_json import Fields
 from bkspark.protocol.bookies.fullness import USUAL_MARKS, Marks
@@ -91,11 +91,18 @@ def encode_cluster(record: ClusterRecord, nonce: str) -> bytes:
 def decode_cluster(data: bytes) -> ClusterRecord:
     fields = envelope.decode(CLUSTER_KIND, layout.CLUSTER_KEY, data)
     return ClusterRecord(
-        fields.take("id", str),
+        _cluster_id(fields),
         fields.take("created_ms", int),
         fields.take("storage_risk", str),
         take_group(fields),
     )
+
+
+def _cluster_id(fields: Fields) -> str:
+    try:
+        return layout.token(fields.take("id", str))
+    except InvalidRequestError as error:
+        raise CorruptDataError(f"{fields.what}: its id is malformed") from error
 
 
 def take_group(fields: Fields) -> int | None:

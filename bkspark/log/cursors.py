@@ -200,6 +200,7 @@ def positions_of(cluster: Cluster, log: LogRecord) -> list[int]:
 def _records(cluster: Cluster, log_name: str) -> Records[CursorRecord]:
     return Records(
         cluster.store,
+        cluster.cluster_id,
         lambda name: layout.cursor_key(log_name, name),
         cursor_record.encode,
         lambda name, data: cursor_record.decode(log_name, name, data),

@@ -28,7 +28,7 @@ def texts(store: MetadataStore) -> Records[str]:
     def decode(_name: str, data: bytes) -> str:
         return data.decode().partition(" ")[2]
 
-    return Records(store, lambda name: f"ledgers/{name}", encode, decode)
+    return Records(store, "", lambda name: f"ledgers/{name}", encode, decode)
 
 
 def test_rb_27d_a_name_that_is_taken_is_not_a_version_that_changed(store: MetadataStore) -> None:

@@ -30,7 +30,7 @@ MANY = 25_000
 @pytest.fixture
 def logs(store: MetadataStore) -> Iterator[LogRecords]:
     with pages_of(2):
-        yield LogRecords(store)
+        yield LogRecords(store, "c" * 32)
 
 
 def with_one_more(record: LogRecord | None) -> LogRecord:

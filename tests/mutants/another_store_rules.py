@@ -1,6 +1,6 @@
 """Mutants of how a client notices that another store, or none, is where it opened one."""
 
-from .change import Replace
+from .change import Drop, Replace
 from .mutant import Mutant
 
 ANOTHER = "tests/unit/metadata/test_another_store.py::test_it_is_refused"
@@ -13,8 +13,38 @@ SOURCE = "tests/unit/spark/test_clusters_of_checkpoints.py"
 CHECKPOINT = f"{SOURCE}::test_a_checkpoint_of_another_cluster_is_refused"
 SAID = f"{SOURCE}::test_a_position_says_its_cluster_and_one_that_does_not_is_read"
 AWAY = "tests/unit/spark/test_metadata_store_away.py"
+OTHERS = "tests/unit/cli/test_records_of_other_clusters.py"
+RECORDS = "tests/unit/cluster/test_records.py"
+NOT_OURS = f"{RECORDS}::test_a_record_of_another_cluster_is_unreadable_and_never_absent"
 
 MUTANTS = (
+    Mutant(
+        "a record of another cluster is read",
+        "Records._own",
+        Drop("envelope.require_own"),
+        (
+            NOT_OURS,
+            f"{OTHERS}::test_a_page_that_was_seen_in_one_cluster_is_none_of_another_at_its_place",
+        ),
+    ),
+    Mutant(
+        "a record of another cluster is none to be set aside",
+        "damaged_records._malformation",
+        Drop("envelope.require_own"),
+        (f"{OTHERS}::test_records_of_another_cluster_stop_no_verb_about_others_and_are_set_aside",),
+    ),
+    Mutant(
+        "a record of another cluster says whose bookie makes a cluster anew",
+        "restored_records._bookie_of",
+        Drop("envelope.require_own"),
+        (f"{OTHERS}::test_a_cluster_is_made_anew_by_none_but_a_bookie_that_its_own_record_names",),
+    ),
+    Mutant(
+        "a page that was seen in one cluster is read in another",
+        "LogPages.__init__",
+        Replace("(store.uri, cluster_id, log_name)", "(store.uri, '', log_name)"),
+        (f"{OTHERS}::test_a_page_that_was_seen_in_one_cluster_is_none_of_another_at_its_place",),
+    ),
     Mutant(
         "another store of files is taken for the one that was opened",
         "VersionedStore._require_marker",

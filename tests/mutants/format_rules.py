@@ -148,8 +148,20 @@ MUTANTS = (
     Mutant(
         "the checksum of a record does not bind its name",
         "envelope._checksum",
-        Replace("f'{kind} {version} {key}\\n'", "f'{kind} {version}\\n'"),
+        Replace("f'{kind} {version} {cluster} {key}\\n'", "f'{kind} {version} {cluster}\\n'"),
         (f"{ENVELOPE}::test_record_under_another_name_or_kind_is_found",),
+    ),
+    Mutant(
+        "the checksum of a record does not bind its cluster",
+        "envelope._checksum",
+        Replace("f'{kind} {version} {cluster} {key}\\n'", "f'{kind} {version} {key}\\n'"),
+        (f"{ENVELOPE}::test_cluster_of_a_record_is_covered_by_its_checksum",),
+    ),
+    Mutant(
+        "a cluster may have any id",
+        "format.cluster._cluster_id",
+        Replace("layout.token(fields.take('id', str))", "fields.take('id', str)"),
+        (f"{SMALL}::test_a_cluster_has_an_id_that_can_be_one",),
     ),
     Mutant(
         "context and bytes can be traded",

@@ -38,7 +38,7 @@ MUTANTS = (
     Mutant(
         "a store that stumbles makes a record unreadable",
         "damaged_records._moved_aside",
-        Replace("_malformation(key, stored.value)", "_reason(cluster, key)"),
+        Replace("_malformation(cluster.cluster_id, key, stored.value)", "_reason(cluster, key)"),
         (f"{ASIDE}::test_a_store_that_stumbles_makes_no_record_unreadable",),
     ),
     Mutant(
@@ -244,7 +244,7 @@ MUTANTS = (
     Mutant(
         "a cluster's readable record is made anew",
         "set_cluster_aside",
-        Replace("not _malformation(layout.CLUSTER_KEY, stored.value)", "False"),
+        Replace("not _malformation('', layout.CLUSTER_KEY, stored.value)", "False"),
         (CLUSTER_ANEW,),
     ),
     Mutant(

@@ -88,13 +88,13 @@ MUTANTS = (
     Mutant(
         "what no reader would read is stored",
         "Records._put",
-        Replace("self._encoded(name, value)", "self._encode(value, environment.token(8))"),
+        Replace("self._encoded(name, value)", "self._made(name, value, environment.token(8))"),
         (f"{RECORDS}::test_what_no_reader_would_read_as_it_is_is_not_stored",),
     ),
     Mutant(
         "what a reader would read as another value is stored",
         "Records._encoded",
-        Replace("found != value and self._encode(found, nonce) != data", "False"),
+        Replace("found != value and self._made(name, found, nonce) != data", "False"),
         (f"{RECORDS}::test_what_no_reader_would_read_as_it_is_is_not_stored[8]",),
     ),
     Mutant(

@@ -34,7 +34,7 @@ def collect(clients: LogClients, name: str) -> Task:
 
 
 def _freed(cluster: Cluster) -> int:
-    gone = GoneLedgers(cluster.store)
+    gone = GoneLedgers(cluster.store, cluster.cluster_id)
     seen = [cluster.ledgers.get(str(ledger_id)) for ledger_id in cluster.ledger_ids()]
     ledgers = [one.value for one in seen if one is not None]
     gone.note([one.ledger_id for one in ledgers if one.state is LedgerState.DELETING])

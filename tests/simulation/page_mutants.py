@@ -19,10 +19,11 @@ from .mutants import Change
 def stored_before_its_pages(self: LogRecords, name: str, value: LogRecord, expected: Any) -> Any:
     """Whoever dies in between leaves a record that names pages which nobody has made."""
     length = the_one(PageMemory).page_length
-    short = paged(with_source(self._store, value), lambda: layout.log_page_name(1, token()), length)
+    log = with_source(self._store, self._cluster_id, value)
+    short = paged(log, lambda: layout.log_page_name(1, token()), length)
     stored = Records._put(self, name, short.record, expected)
     for made in short.pages:
-        LogPages(self._store, name).make(made)
+        LogPages(self._store, self._cluster_id, name).make(made)
     return stored
 
 

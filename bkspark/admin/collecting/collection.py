@@ -91,7 +91,7 @@ class Collector:
         self._cluster = cluster
         self._plan = plan
         self._run = run
-        self._gone = GoneLedgers(cluster.store)
+        self._gone = GoneLedgers(cluster.store, cluster.cluster_id)
         self._addresses = cluster.addresses()
         self._lost = cluster.lost_members()
 

@@ -384,7 +384,7 @@ def plan_collection(
     spared = {i for i, one in garbage.items() if _is_spared(one, metadata)}
     garbage = {i: one for i, one in garbage.items() if i not in spared}
     others = set().union(*present.values()) - garbage.keys()
-    gone = GoneLedgers(cluster.store)
+    gone = GoneLedgers(cluster.store, cluster.cluster_id)
     garbage |= {i: Garbage(i, GarbageKind.GONE) for i in gone.among(others)}
     pages = SpentPages(cluster, gone)
     spent = pages.found()

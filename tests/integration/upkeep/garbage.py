@@ -22,7 +22,7 @@ def ids_in_metadata(rig: Rig) -> list[int]:
 
 def gone(rig: Rig) -> set[int]:
     with Cluster(rig.uri) as cluster:
-        return GoneLedgers(cluster.store).all()
+        return GoneLedgers(cluster.store, cluster.cluster_id).all()
 
 
 def collected(rig: Rig) -> Report:

@@ -191,7 +191,7 @@ def test_whoever_has_made_a_page_meanwhile_loses_or_keeps_it(rig: Rig, log: LogH
     log.truncate(15)
     collected(rig)
     with Cluster(rig.uri) as cluster:
-        work = SpentPages(cluster, GoneLedgers(cluster.store))
+        work = SpentPages(cluster, GoneLedgers(cluster.store, cluster.cluster_id))
         spent = work.found()
         assert list(spent) == [NAME]
         seen = cluster.log(NAME)
@@ -208,7 +208,7 @@ def test_what_is_named_by_then_is_not_removed(rig: Rig, log: LogHandle) -> None:
     below = [page for top in tops for page in source.contents(top).pages]
     assert below
     with Cluster(rig.uri) as cluster:
-        work = SpentPages(cluster, GoneLedgers(cluster.store))
+        work = SpentPages(cluster, GoneLedgers(cluster.store, cluster.cluster_id))
         assert work.free(NAME, [page.name for page in (*tops, *below)]) == 0
     forget_pages()
     assert pages(rig) == before
@@ -220,7 +220,9 @@ def test_two_at_once_and_one_who_changes_the_log_meanwhile(rig: Rig, log: LogHan
     kept = values(log)
     collected(rig)
     with Cluster(rig.uri) as cluster:
-        works = [SpentPages(cluster, GoneLedgers(cluster.store)) for _ in range(2)]
+        works = [
+            SpentPages(cluster, GoneLedgers(cluster.store, cluster.cluster_id)) for _ in range(2)
+        ]
         spent = [work.found()[NAME] for work in works]
         assert works[0].free(NAME, spent[0]) > 3
         fill(log, 1)

@@ -60,10 +60,7 @@ def cluster(rig: Rig) -> Iterator[Cluster]:
 
 def put(cluster: Cluster, found: Lease) -> None:
     """Let that be the lease."""
-    key = layout.lease_key(found.verb)
-    seen = cluster.store.get(key)
-    data = lease_record.encode(found, environment.token(8))
-    cluster.store.put(key, data, None if seen is None else seen.version)
+    Leases(cluster, found.verb)._records.write_over(found.verb, found)
 
 
 def stored(cluster: Cluster, verb: str = "collect") -> Lease | None:

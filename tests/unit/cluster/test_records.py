@@ -15,6 +15,7 @@ from bkspark.errors import (
     NothingSentError,
     OutcomeUnknownError,
 )
+from bkspark.format import cluster
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.metadata.uri import format_store
 from bkspark.testing.faulty import Fault, Faults, FaultyMetadataStore, Moment
@@ -25,6 +26,7 @@ Changes = Records[int]
 def records_of(store: MetadataStore) -> Changes:
     return Records(
         store,
+        "",
         lambda name: f"counters/{name}",
         lambda value, nonce: f"{value} {nonce}".encode(),
         lambda _name, data: int(data.split()[0]),
@@ -34,6 +36,34 @@ def records_of(store: MetadataStore) -> Changes:
 @pytest.fixture
 def store() -> MetadataStore:
     return format_store(f"memory://{secrets.token_hex(8)}")
+
+
+def counters(store: MetadataStore, cluster_id: str) -> Changes:
+    return Records(
+        store,
+        cluster_id,
+        "counters/{}".format,
+        lambda value, nonce: cluster.encode_counter("counters/x", value, nonce),
+        lambda _, data: cluster.decode_counter("counters/x", data),
+    )
+
+
+def test_a_record_of_another_cluster_is_unreadable_and_never_absent(store: MetadataStore) -> None:
+    theirs, ours = counters(store, "a" * 32), counters(store, "b" * 32)
+    stored = theirs.create("x", 1).stored
+    for work in (lambda: ours.get("x"), lambda: ours.update("x", lambda value: (value or 0) + 1)):
+        with pytest.raises(CorruptDataError, match=f"it is of cluster {'a' * 32}") as found:
+            work()
+        assert "metadata damaged" in found.value.hint
+    assert store.get("counters/x") == stored
+    skipped: list[str] = []
+    answers = {"x": lambda: store.get("counters/x")}
+    assert ours.of_all(answers, lambda key, _error: skipped.append(key)) == {}
+    assert skipped == ["counters/x"]
+    ours.write_over("x", 5)
+    assert ours.get("x").value == 5
+    with pytest.raises(CorruptDataError, match="is not of this cluster"):
+        theirs.get("x")
 
 
 def with_faults(store: MetadataStore, fault: Callable[[int, str, str], Fault | None]) -> Changes:
@@ -65,7 +95,11 @@ class Narrow:
             return value % 8
 
         return Records(
-            store, lambda name: f"counters/{name}", lambda v, nonce: f"{v} {nonce}".encode(), decode
+            store,
+            "",
+            lambda name: f"counters/{name}",
+            lambda v, nonce: f"{v} {nonce}".encode(),
+            decode,
         )
 
 

@@ -48,7 +48,7 @@ def timed(before: Before = lambda _key: None) -> tuple[Store, TimedStore]:
 
 def things(store: TimedStore) -> Records[str]:
     return Records(
-        store, "things/{}".format, lambda v, _: v.encode(), lambda _, data: data.decode()
+        store, "", "things/{}".format, lambda v, _: v.encode(), lambda _, data: data.decode()
     )
 
 
@@ -99,7 +99,7 @@ def test_what_can_be_no_name_is_refused_as_such() -> None:
         return f"things/{name}"
 
     _, store = timed()
-    records = Records(store, key, lambda v, _: v.encode(), lambda _, data: data.decode())
+    records = Records(store, "", key, lambda v, _: v.encode(), lambda _, data: data.decode())
     with pytest.raises(InvalidRequestError, match="b is no name"):
         records.of_all(store.get_all("things"))
 
@@ -111,7 +111,7 @@ def test_one_that_is_damaged_or_gone_by_now_is_told_too() -> None:
         return data.decode()
 
     inner, store = timed(lambda key: inner.delete("things/d") if key == "things/d" else None)
-    records = Records(store, "things/{}".format, lambda v, _: v.encode(), decoded)
+    records = Records(store, "", "things/{}".format, lambda v, _: v.encode(), decoded)
     told = list[str]()
     records.step_over = lambda key, _error: told.append(key)
     assert records.of_all(store.get_all("things")) == {name: name for name in "ab"}

@@ -106,8 +106,8 @@ def changed_envelope(kind: str, key: str, data: bytes, path: tuple[Any, ...], va
     else:
         place[path[-1]] = value
     text = forged_json(payload)
-    checksum = crc32c(text, crc32c(f"{kind} 1 {key}\n".encode(), 0))
-    return f"bkspark {kind} v1 {checksum:08x} {len(text)}\n".encode() + text
+    checksum = crc32c(text, crc32c(f"{kind} 1 - {key}\n".encode(), 0))
+    return f"bkspark {kind} v1 - {checksum:08x} {len(text)}\n".encode() + text
 
 
 def fields_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

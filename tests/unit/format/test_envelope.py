@@ -21,8 +21,8 @@ def refused(data: bytes, kind: str = "log", key: str = KEY) -> str:
 
 def with_payload(payload: bytes, version: int = 1) -> bytes:
     """A record whose checksum is right, by a writer who can compute it."""
-    value = crc32c(payload, crc32c(f"log {version} {KEY}\n".encode(), 0))
-    return f"bkspark log v{version} {value:08x} {len(payload)}\n".encode() + payload
+    value = crc32c(payload, crc32c(f"log {version} - {KEY}\n".encode(), 0))
+    return f"bkspark log v{version} - {value:08x} {len(payload)}\n".encode() + payload
 
 
 def test_round_trip() -> None:
@@ -39,8 +39,8 @@ def test_same_value_same_bytes() -> None:
 def test_first_line_is_for_people() -> None:
     first, _, payload = DATA.partition(b"\n")
     words = first.split(b" ")
-    assert words[:3] == [b"bkspark", b"log", b"v1"]
-    assert words[4] == str(len(payload)).encode()
+    assert words[:4] == [b"bkspark", b"log", b"v1", b"-"]
+    assert words[5] == str(len(payload)).encode()
 
 
 def test_every_flipped_bit_is_found() -> None:
@@ -48,6 +48,34 @@ def test_every_flipped_bit_is_found() -> None:
         flipped = bytearray(DATA)
         flipped[position // 8] ^= 1 << position % 8
         assert KEY in refused(bytes(flipped))
+
+
+def test_record_says_its_cluster() -> None:
+    own = envelope.of_cluster("ab" * 16, KEY, DATA)
+    assert own.split(b" ")[3] == b"ab" * 16
+    assert envelope.decode("log", KEY, own).take("n", int) == -5
+    envelope.require_own("ab" * 16, KEY, own)
+
+
+def test_cluster_of_a_record_is_covered_by_its_checksum() -> None:
+    own = envelope.of_cluster("ab" * 16, KEY, DATA)
+    assert "damaged" in refused(own.replace(b"ab" * 16, b"cd" * 16))
+    assert "damaged" in refused(own.replace(b"ab" * 16, b"-"))
+    for strange in (b"ab" * 15, b"AB" * 16, b"ab" * 17, b"", b"--"):
+        refused(own.replace(b"ab" * 16, strange))
+
+
+@pytest.mark.parametrize(
+    ("data", "whose"),
+    [(envelope.of_cluster("ab" * 16, KEY, DATA), f"cluster {'ab' * 16}"), (DATA, "no cluster")],
+)
+def test_record_of_another_cluster_is_refused_with_both_ids(data: bytes, whose: str) -> None:
+    with pytest.raises(CorruptDataError) as refusal:
+        envelope.require_own("cd" * 16, KEY, data)
+    assert str(refusal.value) == (
+        f"log record 'logs/orders' is not of this cluster: it is of {whose}, "
+        f"and this is cluster {'cd' * 16}"
+    )
 
 
 def test_every_cut_and_every_tail_is_found() -> None:
@@ -94,9 +122,9 @@ def test_head_is_strict(before: bytes, after: bytes) -> None:
 def test_upper_case_checksum_is_refused() -> None:
     head, _, payload = DATA.partition(b"\n")
     words = head.split(b" ")
-    while words[3].upper() == words[3]:
+    while words[4].upper() == words[4]:
         raise AssertionError("this record's checksum has no letter: choose another value")
-    words[3] = words[3].upper()
+    words[4] = words[4].upper()
     refused(b" ".join(words) + b"\n" + payload)
 
 

@@ -93,6 +93,13 @@ def test_marks_that_are_none_are_damage(marks: tuple[int, int]) -> None:
         cluster.decode_bookie("bookie-1", forged)
 
 
+@pytest.mark.parametrize("strange", ["", "-", "c" * 31, "C" * 32, "../" + "c" * 29])
+def test_a_cluster_has_an_id_that_can_be_one(strange: str) -> None:
+    data = cluster.encode_cluster(replace(CLUSTER, cluster_id=strange), "n")
+    with pytest.raises(CorruptDataError, match="its id is malformed"):
+        cluster.decode_cluster(data)
+
+
 def test_round_trips() -> None:
     assert cookie.decode(cookie.encode(COOKIE)) == COOKIE
     assert cluster.decode_cluster(cluster.encode_cluster(CLUSTER, "n")) == CLUSTER

@@ -34,6 +34,7 @@ def records(store: MetadataStore) -> Records[tuple[str, ...]]:
     """Records that are lists of words."""
     return Records(
         store,
+        "",
         lambda name: f"ledgers/{name}",
         lambda words, nonce: json.dumps([nonce, *words]).encode(),
         lambda _, data: tuple(json.loads(data)[1:]),
