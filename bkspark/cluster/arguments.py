@@ -8,6 +8,7 @@ import operator
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from math import inf, isfinite
 from numbers import Real
 from typing import Any, TypeVar
@@ -111,6 +112,26 @@ def milliseconds_or_none(what: str, given: object) -> int | None:
     """Return ``seconds_or_none`` in milliseconds, rounded down."""
     seconds = seconds_or_none(what, given)
     return None if seconds is None else int(seconds * 1000)
+
+
+def milliseconds_since_1970(what: str, given: object) -> int:
+    """Return a time, given as ``datetime`` with a time zone or in milliseconds since 1970.
+
+    A part of a millisecond is rounded up, so no earlier time is at or after the result.
+
+    Raises:
+        InvalidRequestError: a ``datetime`` without a time zone, a time before 1970, or any other
+            value; names it as ``what``.
+    """
+    if not isinstance(given, datetime):
+        return whole_number(what, given, least=0)
+    if given.utcoffset() is None:
+        raise InvalidRequestError(
+            f"{what} has no time zone: {shown(str(given))}",
+            hint="give one, for example with .astimezone() for the zone of this host",
+        )
+    microseconds = (given - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    return whole_number(what, -(-microseconds // 1_000), least=0)
 
 
 def instance(what: str, given: object, kind: type[T], *, hint: str) -> T:

@@ -5,6 +5,7 @@ A read never disturbs the log's writer. ``writer`` takes the log over from the w
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import pyarrow as pa
 
@@ -23,6 +24,7 @@ from bkspark.log.cursors import Cursor
 from bkspark.log.fragments import LogFragment, fragments_of
 from bkspark.log.log_writer import LogWriter
 from bkspark.log.reading.log_view import LogWatch
+from bkspark.log.reading.offset_by_time import offset_since
 from bkspark.log.reading.ordered_read import OrderedRead, read_view_in_order
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.tail_closing import update_with_closed_tail
@@ -131,6 +133,25 @@ class LogHandle(BoundToProcess):
     def is_sealed(self) -> bool:
         """Whether the log takes no more entries, for good."""
         return self.record.is_sealed
+
+    def offset_at(self, time: datetime | int) -> int:
+        """Return the first offset that was committed at ``time`` or later.
+
+        If all entries are older, the result is the log's end. The time of an entry is that of its
+        writer's clock, but never before the times of earlier entries. The list of ledgers has the
+        answer for logs that DataFrame writes fill. In a ledger of a writer or a stream, records
+        are read too.
+
+        Args:
+            time: a ``datetime`` with a time zone, or milliseconds since 1970.
+
+        Raises:
+            InvalidRequestError: ``time`` has no time zone, is before 1970, or is no time.
+            BookieUnavailableError: too few bookies answer to know the log's end.
+            CorruptDataError: no bookie gives a record that the search needs.
+        """
+        ms = arguments.milliseconds_since_1970("time", time)
+        return offset_since(self._cluster, self.record, self._watch, self._password, ms)
 
     # --- reading -------------------------------------------------------------------------------
 

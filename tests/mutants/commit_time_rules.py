@@ -11,6 +11,8 @@ STORED = "tests/unit/format/test_stored_is_read.py"
 SET_BACK = f"{TIMES}::test_a_clock_that_is_set_back_does_not_set_back_the_ledger"
 ROLLS = f"{LOG}::test_a_writer_that_rolls_and_the_next_writer_are_not_before_earlier_ledgers"
 TAKES_OVER = f"{LOG}::test_a_writer_that_takes_over_is_not_before_what_was_recovered"
+FOUND = f"{LOG}::test_the_first_offset_since_a_time_in_a_log_of_handles"
+TRUNCATED = f"{LOG}::test_a_truncated_unbounded_log"
 ENDED = f"{LOG}::test_a_writer_that_follows_one_that_ended_is_not_before_it"
 
 MUTANTS = (
@@ -133,6 +135,67 @@ MUTANTS = (
         "PageContents.named",
         Replace("parts[-1].last_ms", "parts[0].last_ms"),
         (f"{TIMES}::test_a_page_has_the_times_of_its_first_and_its_last_ledger",),
+    ),
+    # --- the offset at a time ----------------------------------------------------------------
+    Mutant(
+        "a ledger that ends at the time is passed over",
+        "ledger_list.first_since",
+        Replace("bisect_left(...)", "len([one for one in stretches if one.last_ms <= ms])"),
+        (f"{TIMES}::test_the_first_ledger_with_an_entry_since_then[20-0]", FOUND),
+    ),
+    Mutant(
+        "an entry of the time is passed over",
+        "first_entry_since",
+        Replace("record.times.last_ms < ms", "record.times.last_ms <= ms"),
+        (f"{TIMES}::test_the_first_entry_since_then_is_found_by_halving", FOUND),
+    ),
+    Mutant(
+        "a record of entry logs at the time is passed over",
+        "offset_by_time._entry_since",
+        Replace("bisect_left(...)", "len([one for one in records if one.times.last_ms <= ms])"),
+        (f"{LOG}::test_micro_batches_are_found_by_their_records",),
+    ),
+    Mutant(
+        "rows of a write are looked for in the ledger",
+        "offset_by_time._entry_since",
+        Replace("place.first_ms >= ms", "False"),
+        (f"{LOG}::test_rows_of_writes_are_found_by_the_list_alone",),
+    ),
+    Mutant(
+        "a ledger whose times were not read is passed over",
+        "offset_by_time._entry_since",
+        Replace("0 < place.last_ms < ms", "place.last_ms < ms"),
+        (TRUNCATED,),
+    ),
+    Mutant(
+        "a record says when entries after it were committed",
+        "how_far._Look.readable",
+        Replace("record.last_add_confirmed >= last", "record.quorum"),
+        (f"{TIMES}::test_a_record_says_nothing_of_entries_after_those_that_it_confirms[True]",),
+    ),
+    Mutant(
+        "the open end is not looked at",
+        "offset_since",
+        Replace("place is None and log.tail", "False"),
+        (f"{FOUND}[True-False]", f"{LOG}::test_micro_batches_are_found_by_their_records"),
+    ),
+    Mutant(
+        "an offset that was truncated is found",
+        "offset_since",
+        Replace("max(offset, log.first_offset)", "offset"),
+        (f"{LOG}::test_it_is_never_before_the_log",),
+    ),
+    Mutant(
+        "a part of a millisecond is cut off",
+        "milliseconds_since_1970",
+        Replace("-(-microseconds // 1_000)", "microseconds // 1_000"),
+        (f"{LOG}::test_a_datetime_is_rounded_up_to_milliseconds",),
+    ),
+    Mutant(
+        "a time without a zone is that of the host",
+        "milliseconds_since_1970",
+        Replace("given.utcoffset() is None", "False"),
+        (f"{LOG}::test_what_is_no_time_is_refused[time0]",),
     ),
     # --- how they are stored -----------------------------------------------------------------
     Mutant(

@@ -12,6 +12,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookieUnavailableError
 from bkspark.ledger.journals.member_end import MemberEnd
 from bkspark.protocol.ledger import evidence
+from bkspark.protocol.ledger.commit_times import UNKNOWN, CommitTimes
 from bkspark.protocol.ledger.confirmed import Confirmed, confirmed
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.record import AddRecord
@@ -28,11 +29,14 @@ class Readable:
         ledger: the metadata to read with.
         last_entry_id: the last readable entry, -1 without one.
         length_bytes: payload up to there; approximate for an open ledger.
+        times: when entries up to there were committed, perhaps with later entries of an open
+            ledger; ``UNKNOWN`` if the last record states no entry.
     """
 
     ledger: LedgerMetadata
     last_entry_id: int
     length_bytes: int
+    times: CommitTimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,8 @@ def look(
         environment.sleep(pause)
         if not is_current:
             seen, before = cluster.ledger(ledger_id), {}
-    return Readable(seen.value, seen.value.last_entry_id, seen.value.length_bytes or 0)
+    closed, last = seen.value, seen.value.last_entry_id
+    return Readable(closed, last, closed.length_bytes or 0, closed.times)
 
 
 class _Look:
@@ -140,9 +145,11 @@ class _Look:
         last = known.least if known.is_known else self._highest
         record = self._last_record
         if record is None:
-            return Readable(self._ledger, last, 0)
+            return Readable(self._ledger, last, 0, UNKNOWN)
         share = min(1.0, (last + 1) / max(1, record.last_entry_id + 1))
-        return Readable(self._ledger, last, int(record.length_bytes * share))
+        # The journals of earlier fragments were not asked: a header says nothing of them.
+        times = record.times if record.last_add_confirmed >= last else UNKNOWN
+        return Readable(self._ledger, last, int(record.length_bytes * share), times)
 
     def unknown(self) -> BookieUnavailableError:
         lost = self._lost(self.answers.ends)

@@ -255,6 +255,15 @@ class ReadHandle(BoundToProcess):
         closed = "the ledger is closed, so it gets no more entries"
         return NoSuchEntryError(message, hint=closed if self.is_closed else f"wait_for(){then}")
 
+    def record_of(self, entry_id: int) -> AddRecord:
+        """Return the record of a confirmed entry with inline rows; its group is kept.
+
+        Raises:
+            CorruptDataError: no bookie gives the entry.
+        """
+        self.require_own_process()
+        return self._rows_of(entry_id).record
+
     def batches(
         self,
         first: int,

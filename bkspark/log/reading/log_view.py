@@ -46,7 +46,7 @@ class LogView:
 
     Attributes:
         tail: readable parts of the ledgers after the closed ledgers of ``record``, in offset order,
-            without gaps or empty parts.
+            without gaps or empty parts; the times of a part are 0 if they were not read.
         metadata: metadata of the ledgers of the tail that were looked up.
         has_open_end: whether the last ledger is still open; more entries may be confirmed than the
             view shows.
@@ -151,8 +151,9 @@ def view_of(
                 metadata[ledger_id] = found.ledger
                 count = found.last_entry_id + 1
                 if count:
-                    place = LoggedLedger(ledger_id, offset, count, found.length_bytes)
-                    readable_tail.append(place)
+                    times = (found.times.first_ms, found.times.last_ms)
+                    place = (ledger_id, offset, count, found.length_bytes, 0, 0, *times)
+                    readable_tail.append(LoggedLedger(*place))
                 offset, is_open = offset + count, found.ledger.state is not LedgerState.CLOSED
                 if is_open:
                     break  # rule 2

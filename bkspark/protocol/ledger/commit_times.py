@@ -47,4 +47,4 @@ class CommitTimes:
 
 
 UNKNOWN = CommitTimes()
-"""The times of a ledger without entries."""
+"""The times of a ledger without entries, or of entries whose times were not read."""

@@ -18,8 +18,10 @@ of a long write lies within the few pages made meanwhile. An unread page never c
 there".
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Protocol, TypeAlias
 
 from bkspark.errors import InvalidRequestError
@@ -252,6 +254,20 @@ def ledgers_in(
             yield from ledgers_in(source.contents(one).stretches, begin, end, source)
         else:
             yield one
+
+
+def first_since(stretches: Sequence[Stretch], ms: int, source: PageSource) -> LoggedLedger | None:
+    """Return the first ledger with an entry committed at ``ms`` or later; None without any.
+
+    Reads one page per level.
+    """
+    number = bisect_left(stretches, ms, key=attrgetter("last_ms"))
+    if number == len(stretches):
+        return None
+    found = stretches[number]
+    if isinstance(found, LogPage):
+        return first_since(source.contents(found).stretches, ms, source)
+    return found
 
 
 def lost_in(

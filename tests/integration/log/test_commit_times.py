@@ -1,12 +1,16 @@
 """Times of a log's entries: they never go back, whatever the clocks of its writers tell."""
 
+from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bkspark import environment, verbs
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.password import Password, make_digester
+from bkspark.errors import InvalidRequestError
+from bkspark.format import layout
 from bkspark.ledger.handles.read_handle import ReadHandle
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.log_handle import LogHandle
@@ -50,7 +54,7 @@ def record_times(log: LogHandle, ledger_id: int, last: int) -> list[int]:
     ledger = log._cluster.ledger(ledger_id).value
     digester = make_digester(ledger.settings.digest, Password())
     handle = ReadHandle(log._cluster, ledger_id, digester, confirmed=last)
-    times = [handle._rows_of(entry_id).record.times for entry_id in range(last + 1)]
+    times = [handle.record_of(entry_id).times for entry_id in range(last + 1)]
     assert {one.first_ms for one in times} == {times[0].last_ms}
     return [one.last_ms - T for one in times]
 
@@ -195,3 +199,113 @@ def test_a_compacted_ledger_has_the_times_of_the_ledgers_before_it(rig: Rig, clo
     assert log is not None
     assert places(log) == [(50, 80)]
     assert rig.ledger(log.ledgers[0].ledger_id).times == CommitTimes(T + 50, T + 80)
+
+
+# --- the offset at a time ------------------------------------------------------------------------
+
+
+def offsets(log: LogHandle, *times: int) -> list[int]:
+    return [log.offset_at(T + ms) for ms in times]
+
+
+@pytest.mark.parametrize("is_unbounded", [False, True])
+@pytest.mark.parametrize("is_open", [False, True])
+def test_the_first_offset_since_a_time_in_a_log_of_handles(
+    rig: Rig, keeper: BookKeeper, clock: Clock, *, is_unbounded: bool, is_open: bool
+) -> None:
+    log = keeper.create_log(rig.log_name, unbounded=is_unbounded)
+    assert offsets(log, 0) == [0]
+    with log.writer(settings=SILENT) as writer:
+        for number in range(40):
+            clock.at(10 * (number // 2))
+            writer.append(b"one")
+            if number == 19:
+                writer.roll()
+        clock.at(5)
+    if is_open:
+        clock.at(1_000)
+        with log.writer(settings=SILENT) as writer:
+            assert offsets(log, 0, 30, 190, 191, 1_000) == [0, 6, 38, 40, 40]
+            writer.append(b"two")
+            writer.append(b"three")  # its record confirms the one before
+            assert offsets(log, 190, 191, 1_000, 1_001) == [38, 40, 40, log.end_offset]
+    assert offsets(log, -T, -1, 0, 1, 10, 11, 90, 91, 100, 189, 190) == [
+        *(0, 0, 0, 2, 2, 4, 18, 20, 20, 38, 38)
+    ]
+    assert offsets(log, 1_001) == [log.end_offset]
+
+
+def test_it_is_never_before_the_log(rig: Rig, keeper: BookKeeper, clock: Clock) -> None:
+    log = keeper.create_log(rig.log_name)
+    with log.writer(settings=SILENT) as writer:
+        for number in range(4):
+            clock.at(number)
+            writer.append(b"one")
+    log.truncate(2)
+    assert offsets(log, 0, 1, 2, 3, 4) == [2, 2, 2, 3, 4]
+
+
+def test_a_truncated_unbounded_log(rig: Rig, keeper: BookKeeper, clock: Clock) -> None:
+    log = keeper.create_log(rig.log_name, unbounded=True)
+    for number in range(3):
+        clock.at(10 * number)
+        with log.writer(settings=SILENT) as writer:
+            writer.append_many([b"one", b"two"])
+    log.truncate(2)
+    assert offsets(log, 0, 10, 11, 20, 21) == [2, 2, 4, 4, 6]
+    with log.writer(settings=SILENT):  # its journals state no entry yet
+        assert offsets(log, 0, 10, 11, 20, 21) == [2, 2, 4, 4, 6]
+
+
+def test_rows_of_writes_are_found_by_the_list_alone(rig: Rig, clock: Clock) -> None:
+    for ms in (50, 20, 80):
+        clock.at(ms)
+        rig.write(partitions_of(3, 2))
+    with rig.faults.installed(), BookKeeper(rig.uri) as keeper:
+        log = keeper.open_log(rig.log_name)
+        rig.faults.forget()
+        assert offsets(log, 0, 50, 51, 80, 81) == [0, 0, 10, 10, 15]
+        assert {one.name for one in rig.faults.trace} == {layout.log_key(rig.log_name)}
+        assert len(rig.faults.trace) == 5
+
+
+def test_micro_batches_are_found_by_their_records(rig: Rig, clock: Clock) -> None:
+    driver = Driver(rig)
+    for number, ms in enumerate((50, 70, 60, 90)):
+        clock.at(ms)
+        driver.run(number)
+    log = BookKeeper(rig.uri).open_log(rig.log_name)
+    for _ in range(2):
+        assert offsets(log, 0, 50, 51, 70, 71, 90, 91) == [0, 0, 10, 10, 30, 30, 40]
+        if log.record.tail:
+            log.seal()
+
+
+def test_a_datetime_is_rounded_up_to_milliseconds(
+    rig: Rig, keeper: BookKeeper, clock: Clock
+) -> None:
+    log = keeper.create_log(rig.log_name)
+    with log.writer(settings=SILENT) as writer:
+        for ms in (0, 1):
+            clock.at(ms)
+            writer.append(b"one")
+    there = datetime.fromtimestamp(T // 1000, tz=UTC)
+    other_zone = there.astimezone(timezone(timedelta(hours=-7)))
+    assert log.offset_at(there) == log.offset_at(other_zone) == 0
+    assert log.offset_at(there + timedelta(microseconds=1)) == 1
+    assert log.offset_at(there + timedelta(microseconds=1_000)) == 1
+    assert log.offset_at(there + timedelta(microseconds=1_001)) == 2
+    assert log.offset_at(datetime.max.replace(tzinfo=UTC)) == log.offset_at(2**63 - 1) == 2
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        *(datetime(2026, 1, 1), datetime(1969, 12, 31, tzinfo=UTC), -1, 2**63),  # noqa: DTZ001
+        *(True, None, 1.5, "2026-01-01", date(2026, 1, 1), float("nan")),
+    ],
+)
+def test_what_is_no_time_is_refused(keeper: BookKeeper, rig: Rig, time: Any) -> None:
+    log = keeper.create_log(rig.log_name)
+    with pytest.raises(InvalidRequestError, match="time"):
+        log.offset_at(time)

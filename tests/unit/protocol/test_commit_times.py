@@ -8,6 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bkspark.ledger.handles.how_far import Answers, _Look
+from bkspark.ledger.journals.journal_end import JournalEnd
+from bkspark.ledger.journals.member_end import MemberEnd
+from bkspark.log.reading.offset_by_time import first_entry_since
 from bkspark.protocol.bounds import NUMBER_MAX
 from bkspark.protocol.ledger.commit_times import CommitTimes
 from bkspark.protocol.ledger.metadata import LedgerMetadata
@@ -15,7 +19,14 @@ from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, Made
 from bkspark.protocol.ledger.standing import FIRST, ConfirmedEnd
 from bkspark.protocol.log.compaction import compacted
-from bkspark.protocol.log.ledger_list import LoggedLedger, LogPage, PageContents
+from bkspark.protocol.log.ledger_list import (
+    NO_PAGES,
+    LoggedLedger,
+    LogPage,
+    PageContents,
+    first_since,
+    pages_of,
+)
 from bkspark.protocol.log.lost import with_lost
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.settings import LogSettings
@@ -32,7 +43,8 @@ from bkspark.protocol.writer.steps import (
 )
 from bkspark.protocol.writer.writing import LedgerWriter
 from tests.log_with import log_with
-from tests.protocol.script import ledger_of
+from tests.protocol.script import ledger_of, member
+from tests.unit.protocol.test_paging import EMPTY, Shelf
 
 CLOCKS = st.lists(st.integers(-5, 30), min_size=1, max_size=12)
 ALONE = Quorum(1, 1, 1)
@@ -198,3 +210,77 @@ def test_a_page_has_the_times_of_its_first_and_its_last_ledger() -> None:
     high = PageContents(pages=(low, next_one)).named("high")
     assert (high.first_ms, high.last_ms) == (10, 60)
     assert (PageContents(ids=(1, 2)).named("ids").last_ms) == 0
+
+
+# --- an open ledger ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("has_more", [True, False])
+def test_a_record_says_nothing_of_entries_after_those_that_it_confirms(has_more: bool) -> None:
+    """The last fragment shows that they are confirmed; the record may be older than they are."""
+    one = ledger_of(ALONE, ["a"])
+    ensemble = one.last_fragment.ensemble
+    ledger = one.with_ensemble(2, (member("b"),), term=one.term, token=one.token)
+    ledger = ledger if has_more else one
+    times = CommitTimes(50, 50)
+    record = AddRecord(7, 1, one.token, 1, 1, 0, 9, ALONE, (-1,), made=Made(0, times))
+    look = _Look(ledger, {})
+    names = ledger.last_fragment.ensemble if has_more else ensemble
+    look.answers = Answers({names[0]: MemberEnd({"journal": JournalEnd(record, 10)})}, {})
+    found = look.readable()
+    assert found.last_entry_id == (1 if has_more else 0)
+    assert found.times == (CommitTimes() if has_more else times)
+
+
+# --- the search ----------------------------------------------------------------------------------
+
+
+def stretches_of(times: Sequence[tuple[int, int]]) -> tuple[LoggedLedger, ...]:
+    return tuple(LoggedLedger(n, n, 1, 1, 0, 0, *one) for n, one in enumerate(times))
+
+
+@pytest.mark.parametrize(
+    ("ms", "found"),
+    [(0, 0), (10, 0), (11, 0), (20, 0), (21, 2), (30, 2), (31, 3), (99, 4), (100, -1)],
+)
+def test_the_first_ledger_with_an_entry_since_then(ms: int, found: int) -> None:
+    places = stretches_of([(10, 20), (20, 20), (30, 30), (30, 40), (99, 99)])
+    place = first_since(places, ms, NO_PAGES)
+    assert (-1 if place is None else place.ledger_id) == found
+
+
+@given(st.lists(st.integers(0, 40), max_size=30), st.integers(0, 41), st.integers(1, 3))
+def test_a_ledger_is_found_below_pages_as_in_one_list(
+    ends: list[int], ms: int, length: int
+) -> None:
+    places = stretches_of([(end, end) for end in sorted(ends)])
+    shelf = Shelf()
+    shelf.length = length
+    short = shelf.short(log_with(EMPTY, ledgers=places))
+    height = max((page.height for page in pages_of(short.older)), default=0)
+    shelf.looks = 0
+    assert first_since(short.stretches, ms, shelf) == first_since(places, ms, NO_PAGES)
+    assert shelf.looks <= height, "one page a level"
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 9)), max_size=20), st.integers(0, 10))
+def test_the_first_entry_since_then_is_found_by_halving(
+    groups: list[tuple[int, int]], ms: int
+) -> None:
+    records, first, now = list[AddRecord](), 0, 0
+    for size, later in groups:
+        now += later
+        made = Made(0, CommitTimes(0, now))
+        last = first + size - 1
+        records.append(AddRecord(7, 1, "a" * 32, first, last, -1, 9, ALONE, (-1,), made=made))
+        first = last + 1
+    asked: list[int] = []
+
+    def record_of(entry_id: int) -> AddRecord:
+        asked.append(entry_id)
+        return next(one for one in records if entry_id <= one.last_entry_id)
+
+    wanted = next((one.first_entry_id for one in records if one.times.last_ms >= ms), first)
+    assert first_entry_since(ms, 0, first, record_of) == wanted
+    assert len(asked) <= first.bit_length() + 1
+    assert first_entry_since(0, first // 2, first, record_of) == first // 2, "not before its begin"
