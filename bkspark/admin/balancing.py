@@ -10,7 +10,7 @@ from bkspark.admin.absent_bookies import leave_out_unreadable, left_records, why
 from bkspark.admin.auditing.copies import known_fragments
 from bkspark.admin.collecting.freeing import MeasureFiles
 from bkspark.admin.draining import LedgerRecords, read_records
-from bkspark.admin.maintenance import Facts, Left, Progress, Report, Tell, planned, telling
+from bkspark.admin.maintenance import IN_THREADS, Execution, Facts, Left, Report, planned
 from bkspark.admin.noted_damage import Marks, NotedDamage
 from bkspark.admin.repairing.repair import Repair, RepairPlan, RepairStep
 from bkspark.admin.repairing.repair_command import counters_of
@@ -196,25 +196,17 @@ class RebalanceRequest:
 def rebalance(
     cluster: Cluster,
     wanted: RebalanceRequest,
-    *,
-    dry_run: bool = False,
-    run: Runner | None = None,
-    tell: Tell | None = None,
-    progress: Progress = lambda _done, _total: None,
+    how: Execution = IN_THREADS,
 ) -> Report:
-    """Move places until no bookie is farther from the mean than the threshold.
-
-    Raises:
-        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
-    """
-    runner = telling(run, tell)
+    """Move places until no bookie is farther from the mean than the threshold."""
+    runner = how.runner
     unreadable = leave_out_unreadable(cluster)
     records = read_records(cluster)
     plan = plan_of(cluster, records, wanted, runner, cluster.left_out)
-    if dry_run:
+    if how.dry_run:
         return planned(VERB, plan)
     work = Repair(cluster, wanted.password, runner, wanted.bytes_per_second)
-    work.carry_out(plan.repair, progress)
+    work.carry_out(plan.repair, how.progress)
     for item in work.left:
         logger.info("rebalance: %s: %s", item.subject, item.reason)
     done = {

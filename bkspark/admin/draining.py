@@ -10,7 +10,16 @@ from bkspark.admin.auditing.audit import Audit
 from bkspark.admin.auditing.findings import plan_of_some
 from bkspark.admin.bookies import removing
 from bkspark.admin.bookies.closing import set_read_only
-from bkspark.admin.maintenance import Facts, Left, Progress, Report, Tell, planned, telling
+from bkspark.admin.maintenance import (
+    IN_THREADS,
+    Execution,
+    Facts,
+    Left,
+    Progress,
+    Report,
+    no_progress,
+    planned,
+)
 from bkspark.admin.repairing.repair import Repair, RepairPlan, RepairStep, row
 from bkspark.admin.repairing.repair_command import counters_of
 from bkspark.cluster.cluster import Cluster
@@ -221,7 +230,7 @@ def last_copies(
     names = sorted(verdict.cluster.bookies())
     plan = plan_of_some([ledger.ledger_id for ledger in ledgers], names)
     audit = Audit(verdict.cluster, plan, verdict.run, ())
-    audit.carry_out(lambda _done, _total: None)
+    audit.carry_out(no_progress)
     found = audit.findings
     short = {(gap.ledger_id, gap.fragment_first_entry_id, gap.member) for gap in found.gaps}
     waited_for = {
@@ -289,29 +298,20 @@ class DecommissionRequest:
 def decommission(
     cluster: Cluster,
     wanted: DecommissionRequest,
-    *,
-    dry_run: bool = False,
-    run: Runner | None = None,
-    tell: Tell | None = None,
-    progress: Progress = lambda _done, _total: None,
+    how: Execution = IN_THREADS,
 ) -> Report:
-    """Empty bookies and remove the empty bookies.
-
-    Raises:
-        InvalidRequestError: no bookie is named, or a named bookie never existed.
-        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
-    """
-    work = _Decommission(cluster, wanted, telling(run, tell))
+    """Empty bookies and remove the empty bookies; see ``verbs.commands``."""
+    work = _Decommission(cluster, wanted, how.runner)
     records = read_records(cluster)
     scarce = tuple(too_few(records, work.staying, work.others()))
     plan = work.plan(records)
     plan = replace(plan, blocked=(*plan.blocked, *scarce))
-    if dry_run:
+    if how.dry_run:
         return planned(VERB, plan)
     if scarce and not wanted.force:
         return Report(VERB, plan.facts, work.done, scarce, {}, {"moved": []}, "nothing was changed")
     work.close()
-    work.empty(progress)
+    work.empty(how.progress)
     left = [*work.end(), *left_records(work.unreadable)]
     for item in left:
         logger.info("decommission: %s: %s", item.subject, item.reason)

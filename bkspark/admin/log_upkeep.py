@@ -6,7 +6,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bkspark import environment
-from bkspark.admin.maintenance import Facts, Left, Pace, Progress, Report, noted
+from bkspark.admin.maintenance import (
+    IN_THREADS,
+    Execution,
+    Facts,
+    Left,
+    Pace,
+    Progress,
+    Report,
+    noted,
+)
 from bkspark.admin.views import timestamp
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.fan_out import no_heartbeat
@@ -148,15 +157,13 @@ def compact(
     cluster: Cluster,
     log_name: str,
     wanted: CompactRequest,
+    how: Execution = IN_THREADS,
     *,
-    dry_run: bool = False,
     compact_all: SideBySide | None = None,
-    progress: Progress = lambda _done, _total: None,
 ) -> Report:
     """Merge a log's small ledgers into large ledgers; offsets and their rows stay.
 
     Args:
-        dry_run: plan only.
         compact_all: runner of the rewriting; None for threads of this process.
 
     Raises:
@@ -167,7 +174,7 @@ def compact(
     log = cluster.log(log_name).value
     make_digester(log.digest, wanted.password)
     plan = CompactPlan(log, wanted.target_bytes, tuple(runs_of(log, wanted.target_bytes)))
-    if dry_run:
+    if how.dry_run:
         return Report(COMPACT, plan.facts, details={"runs": plan.rows})
     at_once = len(plan.runs) if compact_all else min(AT_ONCE, len(plan.runs))
     rate = wanted.max_bytes_per_second
@@ -178,7 +185,7 @@ def compact(
         )
         for run in plan.runs
     ]
-    report = _report(plan, (compact_all or _in_threads(progress))(tasks))
+    report = _report(plan, (compact_all or _in_threads(how.progress))(tasks))
     for left in report.left:
         logger.info("compact: %s: %s", left.subject, left.reason)
     return noted(cluster, report, began_ms)

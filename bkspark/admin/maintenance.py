@@ -84,6 +84,38 @@ Progress = Callable[[int, int], None]
 """Receives the number of finished steps and the total."""
 
 
+def no_progress(_done: int, _total: int) -> None:
+    """Ignore progress, for callers without interest in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """How a verb runs.
+
+    Attributes:
+        dry_run: plan only.
+        run: runner of the instructions; None for threads of this process.
+    """
+
+    dry_run: bool = False
+    run: Runner | None = None
+    tell: Tell | None = None
+    progress: Progress = no_progress
+
+    @property
+    def runner(self) -> Runner:
+        """The runner of the instructions, which reports delays to ``tell``."""
+        if self.run is None:
+            return partial(in_threads, tell=self.tell)
+        if self.tell is not None and isinstance(self.run, TellingRunner):
+            return self.run.telling(self.tell)
+        return self.run
+
+
+IN_THREADS = Execution()
+"""All work is done, in threads of this process."""
+
+
 class Plan(Protocol):
     """The intended work of a verb."""
 
@@ -162,13 +194,6 @@ class Report:
 def planned(verb: str, plan: Plan) -> Report:
     """Return the report of a plan without carrying out the plan."""
     return Report(verb, plan.facts)
-
-
-def telling(run: Runner | None, tell: Tell | None) -> Runner:
-    """Return ``run``, or threads of this process, reporting delays to ``tell``."""
-    if run is None:
-        return partial(in_threads, tell=tell)
-    return run.telling(tell) if tell is not None and isinstance(run, TellingRunner) else run
 
 
 def noted(cluster: Cluster, report: Report, began_ms: int) -> Report:

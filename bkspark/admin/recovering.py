@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from bkspark import environment
 from bkspark.admin.auditing.audit import dropped_ledgers, gaps_of
-from bkspark.admin.maintenance import Facts, Left, Progress, Report, Tell, planned, telling
+from bkspark.admin.maintenance import IN_THREADS, Execution, Facts, Left, Progress, Report, planned
 from bkspark.admin.survey import Survey
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
@@ -382,36 +382,27 @@ class RecoverRequest:
 def recover_many(
     cluster: Survey,
     wanted: RecoverRequest,
+    how: Execution = IN_THREADS,
     *,
-    dry_run: bool = False,
-    run: Runner | None = None,
     recover: SideBySide | None = None,
-    tell: Tell | None = None,
-    progress: Progress = lambda _done, _total: None,
 ) -> Report:
     """Close ledgers without losing acknowledged entries; leave undecidable ledgers.
 
     The tail ledger of an unbounded log is OPEN again afterwards (``log.recovering``), unless it
-    must be closed to be repaired (``plan``).
+    must be closed to be repaired (``plan_of``). A dry run stores no sightings.
 
     Args:
-        dry_run: plan only, and store no sightings.
-        run: runner to examine open ledgers; None for threads of this process.
         recover: runner of the recoveries; None for threads of this process.
-
-    Raises:
-        NoSuchLedgerError: a named ledger does not exist.
-        OutcomeUnknownError: the metadata store gave no definite answer.
     """
-    plan, problem = _planned(cluster, wanted, telling(run, tell), is_noted=not dry_run)
-    if dry_run:
+    plan, problem = _planned(cluster, wanted, how.runner, is_noted=not how.dry_run)
+    if how.dry_run:
         return planned(VERB, plan)
     place = cluster.uri, cluster.cluster_id
     tasks = [
         RecoverLedger(*place, x.ledger_id, wanted.password, x.ledger_id in plan.sealed)
         for x in plan.ledgers
     ]
-    found = (recover or _in_threads(progress))(tasks)
+    found = (recover or _in_threads(how.progress))(tasks)
     for one in found:
         _tell(one)
     return _report(plan, found, cluster, problem)

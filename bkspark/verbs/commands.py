@@ -7,14 +7,10 @@ from typing import Annotated, Any
 
 from rich.filesize import decimal
 
-from bkspark.admin import balancing as balancing
-from bkspark.admin import draining as decommissioning
-from bkspark.admin import lease, log_upkeep
-from bkspark.admin import log_upkeep as compacting
-from bkspark.admin import recovering as recovering
+from bkspark.admin import balancing, draining, lease, log_upkeep, recovering
 from bkspark.admin.auditing import audit as auditing
 from bkspark.admin.collecting import collection as collecting
-from bkspark.admin.maintenance import Facts, Left, Report
+from bkspark.admin.maintenance import Facts, Left, Report, no_progress
 from bkspark.admin.recovering import OPEN_GRACE_SECONDS, recover_and_repair
 from bkspark.admin.repairing import repair_command as repairing
 from bkspark.admin.scrubbing import scrub as scrubbing
@@ -48,7 +44,6 @@ from bkspark.verbs.declaring import (
     Rate,
     ShellOutput,
     Table,
-    no_progress,
     time_option,
     verb,
 )
@@ -68,7 +63,7 @@ def audit(cluster: Survey, run: CommandRun, *, logs: Logs = (), ledgers: Ledgers
         NoSuchLedgerError: no such log or ledger.
         OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
-    return auditing.audit(cluster, logs=logs, ledgers=ledgers, **run.how)
+    return auditing.audit(cluster, run, logs=logs, ledgers=ledgers)
 
 
 @verb("ledgers", ShellOutput(Table("ledgers", FREED)), has_lease=True)
@@ -95,7 +90,7 @@ def collect(
         OutcomeUnknownError: the metadata store or Spark gave no definite answer; repeat the
             command.
     """
-    return collecting.collect(cluster, abandoned_after=abandoned_after, **run.how)
+    return collecting.collect(cluster, run, abandoned_after=abandoned_after)
 
 
 def _recovered_first(plan: Facts) -> list[str]:
@@ -141,7 +136,7 @@ def repair(
     """
     wanted = repairing.RepairRequest(logs, ledgers, password, max_bytes_per_second, lost_after)
     with Cluster(cluster.uri, cluster_id=cluster.cluster_id) as strict:
-        work = partial(repairing.repair, strict, cluster, wanted, **run.how)
+        work = partial(repairing.repair, strict, cluster, wanted, run)
         if not wanted.is_of_all:
             return work()
         gone = recovering.RecoverRequest(open_grace=open_grace, password=password)
@@ -175,7 +170,7 @@ def scrub(
         OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
     wanted = ScrubRequest(password, sample, max_bytes_per_second)
-    return scrubbing.scrub(cluster, wanted, logs=logs, ledgers=ledgers, **run.how)
+    return scrubbing.scrub(cluster, wanted, run, logs=logs, ledgers=ledgers)
 
 
 @verb("ledgers", ShellOutput(Table("recovered", RECOVERED)), all_of="ledgers", has_lease=True)
@@ -211,12 +206,12 @@ def recover(
 def _recovery(
     cluster: Survey, wanted: recovering.RecoverRequest, run: CommandRun
 ) -> Callable[[], Report]:
-    how: dict[str, Any] = {**run.how, "recover": None}
+    recover = None
     if run.spark is not None:
         from bkspark.spark.actions import recover_ledgers
 
-        how["recover"] = partial(recover_ledgers, run.spark.sparkContext)
-    return partial(recovering.recover_many, cluster, wanted, **how)
+        recover = partial(recover_ledgers, run.spark.sparkContext)
+    return partial(recovering.recover_many, cluster, wanted, run, recover=recover)
 
 
 # --- logs ----------------------------------------------------------------------------------------
@@ -255,13 +250,13 @@ def compact(
         OutcomeUnknownError: the metadata store or Spark gave no definite answer; repeat the
             command.
     """
-    how: dict[str, Any] = {"dry_run": run.dry_run, "progress": run.progress}
+    compact_all = None
     if run.spark is not None:
         from bkspark.spark.actions import compact_runs
 
-        how["compact_all"] = partial(compact_runs, run.spark.sparkContext)
-    wanted = compacting.CompactRequest(target_bytes, password, max_bytes_per_second)
-    return compacting.compact(cluster, layout.log_name(log), wanted, **how)
+        compact_all = partial(compact_runs, run.spark.sparkContext)
+    wanted = log_upkeep.CompactRequest(target_bytes, password, max_bytes_per_second)
+    return log_upkeep.compact(cluster, layout.log_name(log), wanted, run, compact_all=compact_all)
 
 
 def truncated(row: Facts) -> str:
@@ -405,7 +400,7 @@ def rebalance(
         OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
     wanted = balancing.RebalanceRequest(threshold, password, max_bytes_per_second)
-    return balancing.rebalance(cluster, wanted, **run.how)
+    return balancing.rebalance(cluster, wanted, run)
 
 
 def _in_the_way(plan: Facts) -> Iterator[str]:
@@ -442,13 +437,13 @@ def decommission(
         OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
 
-    def work(*, force: bool, **how: Any) -> Report:
-        wanted = decommissioning.DecommissionRequest(bookies, password, max_bytes_per_second, force)
-        return decommissioning.decommission(cluster, wanted, **(run.how | how))
+    def work(*, force: bool, how: CommandRun = run) -> Report:
+        wanted = draining.DecommissionRequest(bookies, password, max_bytes_per_second, force)
+        return draining.decommission(cluster, wanted, how)
 
     if run.ask is None or run.dry_run:
         return work(force=force)
-    plan = work(force=False, dry_run=True).plan
+    plan = work(force=False, how=replace(run, dry_run=True)).plan
     names, places = ", ".join(plan["bookies"]), plural(plan["places"], "place")
     if names:
         run.ask(f"Move {places} of {names} to other bookies, and remove them for ever?")

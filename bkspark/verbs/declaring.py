@@ -14,7 +14,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from bkspark.admin import lease
-from bkspark.admin.maintenance import Facts, Progress, Report, Tell
+from bkspark.admin.maintenance import Execution, Facts, Report, no_progress
 from bkspark.cluster import arguments
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
@@ -33,10 +33,6 @@ Ask = Callable[[str], None]
 
 Columns = Mapping[str, str | Callable[[Facts], Any]]
 """The columns of a table by title: keys of a row, or functions of a row."""
-
-
-def no_progress(_done: int, _total: int) -> None:
-    """Ignore progress, for callers without interest in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +115,7 @@ class ShellOutput:
 
 
 @dataclass(frozen=True, slots=True)
-class CommandRun:
+class CommandRun(Execution):
     """How a command runs.
 
     Attributes:
@@ -127,19 +123,9 @@ class CommandRun:
         takes_lease: whether to keep other runs of the command away.
     """
 
-    dry_run: bool
-    ask: Ask | None
-    takes_lease: bool
-    runner: Runner | None = None
+    ask: Ask | None = None
+    takes_lease: bool = False
     spark: "SparkSession | None" = None
-    tell: Tell | None = None
-    progress: Progress = no_progress
-
-    @property
-    def how(self) -> dict[str, Any]:
-        """The arguments of the functions in ``bkspark.admin``, by name."""
-        how = {"run": self.runner, "tell": self.tell, "progress": self.progress}
-        return {"dry_run": self.dry_run, **how}
 
 
 _SHARED = {
@@ -222,8 +208,9 @@ class Verb:
         dry_run, no_lease = values.pop("dry_run"), values.pop("no_lease", True)
         is_narrow = any(values.get(name) for name in _NARROWING)
         how = {name: values.pop(name) for name in _OF_TASKS if name in values}
-        runner = _runner_of(how.get("spark"), self.name)
-        run = CommandRun(dry_run, ask, not (no_lease or dry_run or is_narrow), runner, **how)
+        how["run"] = _runner_of(how.get("spark"), self.name)
+        takes_lease = not (no_lease or dry_run or is_narrow)
+        run = CommandRun(dry_run=dry_run, ask=ask, takes_lease=takes_lease, **how)
         with self.opens(arguments.metadata_uri(values.pop("metadata_uri"))) as cluster:
             work = partial(self.work, cluster, run, **values)
             return lease.alone(

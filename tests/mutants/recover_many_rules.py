@@ -77,7 +77,7 @@ MUTANTS = (
     Mutant(
         "a dry run remembers what it saw",
         "recover_many",
-        Replace("not dry_run", "True"),
+        Replace("not how.dry_run", "True"),
         (DRY,),
     ),
     Mutant(

@@ -13,6 +13,7 @@ from bkspark.admin.auditing.audit import dropped_ledgers
 from bkspark.admin.collecting.collection import collect
 from bkspark.admin.draining import DecommissionRequest as Decommission
 from bkspark.admin.draining import decommission
+from bkspark.admin.maintenance import Execution
 from bkspark.admin.repairing.repair import Repair, RepairPlan, RepairStep
 from bkspark.admin.repairing.repair_command import RepairRequest, repair
 from bkspark.admin.scrubbing.scrub import ScrubRequest as Scrubbed
@@ -178,7 +179,7 @@ class Clients(Writers):
         def work() -> None:
             wanted = RepairRequest(ledgers=[ledger_id], lost_after=0.0)
             with Cluster(self._uri) as cluster, Survey(self._uri) as survey:
-                report = repair(cluster, survey, wanted, run=partial(run_all, self._scheduler))
+                report = repair(cluster, survey, wanted, self._how())
                 is_dropped = ledger_id in dropped_ledgers(cluster)
             self._scheduler.note(f"has repaired {report.done}, left are {report.left}")
             if is_last and not (report.left or is_dropped):
@@ -217,8 +218,7 @@ class Clients(Writers):
         def work() -> None:
             with Cluster(self._uri) as cluster:
                 wanted = Decommission((bookie_id,))
-                run = partial(run_all, self._scheduler)
-                report = decommission(cluster, wanted, run=run)
+                report = decommission(cluster, wanted, self._how())
                 is_removed = bookie_id not in cluster.bookies()
             self._scheduler.note(f"has emptied {report.done}, left are {report.left}")
             if is_last and is_removed == bool(report.left):
@@ -238,14 +238,15 @@ class Clients(Writers):
 
         return self.start(name, work, delays)
 
+    def _how(self) -> Execution:
+        return Execution(run=partial(run_all, self._scheduler))
+
     def collect(self, name: str, *, delays: Sequence[int] = DELAYS) -> Task:
         """Free what nobody wants, as far as bookies answer."""
 
         def work() -> None:
             with Cluster(self._uri) as cluster:
-                report = collect(
-                    cluster, abandoned_after=0.0, run=partial(run_all, self._scheduler)
-                )
+                report = collect(cluster, self._how(), abandoned_after=0.0)
             self._scheduler.note(f"has freed {report.done}, left are {report.left}")
 
         return self.start(name, work, delays)
@@ -255,7 +256,7 @@ class Clients(Writers):
 
         def work() -> None:
             with Survey(self._uri) as survey:
-                report = scrub(survey, Scrubbed(), run=partial(run_all, self._scheduler))
+                report = scrub(survey, Scrubbed(), self._how())
             self._scheduler.note(f"has read {report.done}, left are {report.left}")
 
         return self.start(name, work, delays)

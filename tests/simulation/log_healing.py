@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from bkspark.admin.auditing.audit import audit
+from bkspark.admin.maintenance import Execution
 from bkspark.admin.recovering import Recovered, RecoverLedger, recover_many
 from bkspark.admin.recovering import RecoverRequest as Recover
 from bkspark.admin.repairing.repair_command import RepairRequest, repair
@@ -20,13 +21,13 @@ QUORUM = Quorum(3, 3, 2)
 
 def make_whole(clients: LogClients, scheduler: Scheduler) -> None:
     """Repair, with all bookies back and all writers ended; then an audit has nothing to tell."""
-    runs = partial(run_all, scheduler)
+    how = Execution(run=partial(run_all, scheduler))
 
     def work() -> None:
         with Cluster(clients.uri) as cluster, Survey(clients.uri) as survey:
-            recover_many(survey, Recover(open_grace=0), run=runs, recover=_one_by_one)
-            repair(cluster, survey, RepairRequest(), run=runs)
-            left = audit(survey, run=runs).left
+            recover_many(survey, Recover(open_grace=0), how, recover=_one_by_one)
+            repair(cluster, survey, RepairRequest(), how)
+            left = audit(survey, how).left
         if left:
             raise Violation(f"all bookies are back, and a repair leaves {left}")
 

@@ -34,7 +34,15 @@ from bkspark.admin.auditing.findings import (
     plan_of_some,
 )
 from bkspark.admin.auditing.look import BookieAnswers, Look, LookForFiles, NameFiles, slim
-from bkspark.admin.maintenance import Progress, Report, Tell, noted, planned, telling
+from bkspark.admin.maintenance import (
+    IN_THREADS,
+    Execution,
+    Progress,
+    Report,
+    no_progress,
+    noted,
+    planned,
+)
 from bkspark.admin.noted_damage import NotedDamage, marks_of
 from bkspark.admin.survey import Survey, gone_from_lists, unfinished_recoveries
 from bkspark.bookie.contract import BookieAddress, BookieRoot
@@ -546,32 +554,23 @@ bookie.
 
 def audit(
     cluster: Survey,
+    how: Execution = IN_THREADS,
     *,
     logs: Collection[str] = (),
     ledgers: Collection[int] = (),
-    dry_run: bool = False,
-    run: Runner | None = None,
-    tell: Tell | None = None,
-    progress: Progress = lambda _done, _total: None,
 ) -> Report:
-    """Find missing copies, and ledgers waiting for recovery with the reasons.
+    """Find missing copies, and ledgers waiting for recovery; see ``verbs.commands``.
 
     Args:
         logs, ledgers: names and ids to examine; if both are empty, all ledgers and surplus files on
             bookies.
-        dry_run: plan only.
-        run: runner of the instructions; None for threads of this process.
-
-    Raises:
-        NoSuchLedgerError: no such log or ledger.
-        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
     began_ms = environment.now_ms()
     plan = plan_audit(cluster, logs, ledgers)
-    if dry_run:
+    if how.dry_run:
         return planned(VERB, plan)
-    work = Audit(cluster, plan, telling(run, tell), dropped_ledgers(cluster))
-    work.carry_out(progress)
+    work = Audit(cluster, plan, how.runner, dropped_ledgers(cluster))
+    work.carry_out(how.progress)
     names = cluster.log_names() if plan.is_of_all else logs
     work.findings.recordless = list(gone_from_lists(cluster, names, work.seen))
     work.findings.unreadable = dict(cluster.unreadable)
@@ -604,7 +603,7 @@ def gaps_of(cluster: Cluster, ledger_ids: Sequence[int]) -> list[Gap]:
     plan = plan_of_some(ledger_ids, sorted(cluster.bookies()))
     run = partial(in_threads, tell_seconds=SHOWN_TELL_SECONDS)
     work = Audit(cluster, plan, run, dropped_ledgers(cluster))
-    work.carry_out(lambda _done, _total: None)
+    work.carry_out(no_progress)
     return work.findings.gaps
 
 

@@ -19,7 +19,7 @@ from bkspark.admin.collecting.freeing import (
 )
 from bkspark.admin.collecting.garbage import LEDGERS_AT_ONCE, Metadata, SpentPages, plan_collection
 from bkspark.admin.collecting.unwanted import LeftoverRemover
-from bkspark.admin.maintenance import Left, Progress, Report, Tell, noted, telling
+from bkspark.admin.maintenance import IN_THREADS, Execution, Left, Progress, Report, noted
 from bkspark.bookie.contract import Usage, on_bookie
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.gone_ledgers import GoneLedgers
@@ -244,45 +244,35 @@ TO_FREE = "SPACE_TO_RECLAIM_BYTES"
 
 def collect(
     cluster: Cluster,
+    how: Execution = IN_THREADS,
     *,
     abandoned_after: float = ABANDONED_AFTER_SECONDS,
-    dry_run: bool = False,
-    run: Runner | None = None,
-    tell: Tell | None = None,
-    progress: Progress = lambda _done, _total: None,
 ) -> Report:
     """Free files left by deleted ledgers, truncations, overwrites and aborted writes.
 
     Also free unneeded files of closed ledgers: copies on former members, unnamed entry logs, and
     journals of truncated beginnings without any counting entry. Then remove unnamed log pages of
-    gone ledgers.
-
-    The collection may be killed, repeated, and run beside any other work.
+    gone ledgers. ``verbs.commands`` says more.
 
     Args:
         abandoned_after: seconds to keep a ledger its log does not name, counted from the ledger's
             creation: a longer write may count as abandoned, and fails at commit. Ledgers replaced
             by a compaction are kept as long, but at most a day: a longer read must be repeated.
-        run: runner of the instructions; None for threads of this process.
-
-    Raises:
-        OutcomeUnknownError: the metadata store or Spark gave no definite answer; repeat the run.
     """
     began_ms = environment.now_ms()
-    runner = telling(run, tell)
     unreadable = leave_out_unreadable(cluster)
     made_before_ms = began_ms - int(abandoned_after * 1000)
     plan = plan_collection(
         cluster,
-        runner,
+        how.runner,
         made_before_ms=made_before_ms,
         now_ms=began_ms,
         replaced_before_ms=began_ms - int(min(abandoned_after, READ_GRACE_SECONDS) * 1000),
     )
-    if dry_run:
+    if how.dry_run:
         return Report(VERB, plan.facts, details=_rows(plan))
-    work = Collector(cluster, plan, runner, cluster.left_out)
-    work.carry_out(progress)
+    work = Collector(cluster, plan, how.runner, cluster.left_out)
+    work.carry_out(how.progress)
     outcome = work.outcome
     lost = {member.bookie_id for member in cluster.lost_members()}
     report = _report(plan, outcome, lost, left_records(unreadable))

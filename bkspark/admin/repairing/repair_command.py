@@ -11,7 +11,16 @@ from bkspark.admin.absent_bookies import ids_in, leave_out_bookies, why_left
 from bkspark.admin.auditing.audit import Audit, audit, dropped_ledgers, plan_audit
 from bkspark.admin.auditing.findings import AuditFindings, Short
 from bkspark.admin.auditing.look import slim
-from bkspark.admin.maintenance import Left, Progress, Report, Tell, noted, planned, shares, telling
+from bkspark.admin.maintenance import (
+    IN_THREADS,
+    Execution,
+    Left,
+    Report,
+    no_progress,
+    noted,
+    planned,
+    shares,
+)
 from bkspark.admin.noted_damage import NotedDamage
 from bkspark.admin.repairing.fill import Fill, Filled, Sources, in_vain, problem_of
 from bkspark.admin.repairing.repair import Away, Repair, RepairPlan, plan_of, row, row_of_short
@@ -293,39 +302,29 @@ def repair(
     cluster: Cluster,
     survey: Survey,
     wanted: RepairRequest,
-    *,
-    dry_run: bool = False,
-    run: Runner | None = None,
-    tell: Tell | None = None,
-    progress: Progress = lambda _done, _total: None,
+    how: Execution = IN_THREADS,
 ) -> Report:
     """Make missing copies of closed ledgers, including copies never made on small ensembles.
 
     Args:
         survey: the same cluster, used to find missing copies. Decisions use ``cluster``, where an
             unreadable record is an error and never an absence.
-        dry_run: plan only.
-        run: runner of the instructions; None for threads of this process.
-
-    Raises:
-        NoSuchLedgerError: no such log or ledger.
-        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
     began_ms = environment.now_ms()
-    runner = telling(run, tell)
+    runner = how.runner
     found = _audited(survey, wanted, runner)
     unknown = ids_in(survey.unreadable)
     found, untouched = _without_those_of(unknown, found, survey)
     if unknown:
         leave_out_bookies(cluster, survey.unreadable)
-    if not dry_run:
+    if not how.dry_run:
         absent_bookies.note_silent(cluster, found.silent)
     plan = _plan(cluster, survey, found, wanted.lost_after)
     plan = replace(plan, skipped=(*plan.skipped, *untouched))
-    if dry_run:
+    if how.dry_run:
         return planned(VERB, plan)
     work = Repair(cluster, wanted.password, runner, wanted.bytes_per_second)
-    work.carry_out(plan, progress)
+    work.carry_out(plan, how.progress)
     widening = Widening(cluster, wanted.password, runner, wanted.bytes_per_second)
     wider = _widen(widening, plan.short, work)
     report = _report(plan, work, found, survey, wider)
@@ -335,7 +334,7 @@ def repair(
     if wanted.is_of_all:
         report = noted(cluster, report, began_ms)
         if work.repaired:  # the findings of the last audit are outdated
-            audit(survey, run=run, tell=tell)
+            audit(survey, Execution(run=how.run, tell=how.tell))
     return report
 
 
@@ -344,7 +343,7 @@ def _audited(survey: Survey, wanted: RepairRequest, run: Runner) -> AuditFinding
     plan = plan_audit(survey, wanted.logs, wanted.ledgers)
     plan = replace(plan, steps=tuple(replace(step, shards=()) for step in plan.steps))
     work = Audit(survey, plan, run, dropped_ledgers(survey))
-    work.carry_out(lambda _done, _total: None)
+    work.carry_out(no_progress)
     return work.findings
 
 

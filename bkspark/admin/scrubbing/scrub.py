@@ -9,7 +9,16 @@ from bkspark import environment
 from bkspark.admin.auditing.audit import LOOKS_MAX, dropped_ledgers, plan_audit
 from bkspark.admin.auditing.findings import AuditPlan
 from bkspark.admin.auditing.look import slim
-from bkspark.admin.maintenance import Facts, Left, Progress, Report, Tell, noted, planned, telling
+from bkspark.admin.maintenance import (
+    IN_THREADS,
+    Execution,
+    Facts,
+    Left,
+    Progress,
+    Report,
+    noted,
+    planned,
+)
 from bkspark.admin.noted_damage import News, NotedDamage
 from bkspark.admin.scrubbing.look import BadCopies, ReadAll, Scrubbed
 from bkspark.admin.survey import Survey
@@ -229,32 +238,23 @@ logger = logging.getLogger(__name__)
 def scrub(
     cluster: Survey,
     wanted: ScrubRequest,
+    how: Execution = IN_THREADS,
     *,
     logs: Collection[str] = (),
     ledgers: Collection[int] = (),
-    dry_run: bool = False,
-    run: Runner | None = None,
-    tell: Tell | None = None,
-    progress: Progress = lambda _done, _total: None,
 ) -> Report:
-    """Read every copy and check every byte; mark damage for a repair.
+    """Read every copy and check every byte; mark damage for a repair; see ``verbs.commands``.
 
     Args:
         logs, ledgers: names and ids to read; all if both are empty.
-        dry_run: plan only.
-        run: runner of the instructions; None for threads of this process.
-
-    Raises:
-        NoSuchLedgerError: no such log or ledger.
-        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
     began_ms = environment.now_ms()
     looked_at = plan_audit(cluster, logs, ledgers)
     plan = ScrubPlan(looked_at, wanted.sample, wanted.bytes_per_second)
-    if dry_run:
+    if how.dry_run:
         return planned(VERB, plan)
-    work = Scrub(cluster, wanted, telling(run, tell), dropped_ledgers(cluster))
-    work.carry_out(plan, progress)
+    work = Scrub(cluster, wanted, how.runner, dropped_ledgers(cluster))
+    work.carry_out(plan, how.progress)
     work.findings.unreadable = dict(cluster.unreadable)
     report = work.findings.report(plan)
     for left in report.left:

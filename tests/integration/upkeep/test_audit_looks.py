@@ -10,7 +10,7 @@ from bkspark.admin.auditing import audit as auditing
 from bkspark.admin.auditing import look as journals_shown
 from bkspark.admin.auditing.audit import audit
 from bkspark.admin.auditing.findings import AuditStep
-from bkspark.admin.maintenance import Report
+from bkspark.admin.maintenance import Execution, Report
 from bkspark.admin.survey import Survey
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.cluster import Cluster
@@ -95,7 +95,7 @@ def recording(answers: list[tuple[Any, Any]]) -> Runner:
 
 def audited_by(rig: Rig, run: Runner) -> Report:
     with Survey(rig.uri) as cluster:
-        return audit(cluster, run=run)
+        return audit(cluster, Execution(run=run))
 
 
 def test_a_healthy_bookie_says_nothing_of_its_ledgers(rig: Rig) -> None:

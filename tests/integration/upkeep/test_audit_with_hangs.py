@@ -8,6 +8,7 @@ import pytest
 
 from bkspark.admin.auditing import audit as auditing
 from bkspark.admin.auditing.audit import audit, gaps_of
+from bkspark.admin.maintenance import Execution
 from bkspark.admin.survey import Survey
 from bkspark.ledger.recovery import running
 from bkspark.ledger.recovery.running import in_threads
@@ -45,7 +46,7 @@ def test_a_bookie_that_hangs_is_unknown(
     told: list[str] = []
     run: Any = partial(in_threads, tell=told.append, tell_seconds=patience(0.5))
     with Survey(rig.uri) as cluster:
-        report = audit(cluster, run=run)
+        report = audit(cluster, Execution(run=run))
     assert copies(report) == [(hanging, 0, 11, "unknown", True)] * 3
     assert report.left[0].subject == f"bookie {hanging}"
     assert any(hanging in line for line in told)

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from bkspark.admin.maintenance import Execution
 from bkspark.admin.repairing import repair_command as repairing
 from bkspark.admin.repairing.fill import Fill
 from bkspark.admin.scrubbing import scrub as scrubbing
@@ -41,7 +42,7 @@ def test_a_repair_asks_no_bookie_for_more_and_others_do_not_wait_for_it(
     rounds: list[Sequence[Instruction[Any]]] = []
     with Cluster(rig.uri) as cluster, Survey(rig.uri) as survey:
         wanted = repairing.RepairRequest(bytes_per_second=RATE)
-        report = repairing.repair(cluster, survey, wanted, run=watched(rounds))
+        report = repairing.repair(cluster, survey, wanted, Execution(run=watched(rounds)))
     assert report.done["places"] == 6
     filled = [[one for one in some if isinstance(one, Fill)] for some in rounds]
     sums = []
@@ -61,7 +62,7 @@ def test_a_scrub_reads_each_bookie_at_that_rate(make_rig: Callable[..., Rig]) ->
     written(rig, (5, 3, 2))
     rounds: list[Sequence[Instruction[Any]]] = []
     with Survey(rig.uri) as survey:
-        scrubbing.scrub(survey, ScrubRequest(bytes_per_second=RATE), run=watched(rounds))
+        scrubbing.scrub(survey, ScrubRequest(bytes_per_second=RATE), Execution(run=watched(rounds)))
     reads = [one for some in rounds for one in some if isinstance(one, ReadAll)]
     assert [one.bytes_per_second for one in reads] == [RATE] * 5
     assert len({one.address.bookie_id for one in reads}) == 5

@@ -8,6 +8,7 @@ import pytest
 
 from bkspark import environment, verbs
 from bkspark.admin.auditing.look import NotLooked
+from bkspark.admin.maintenance import Execution
 from bkspark.admin.scrubbing import scrub as scrubbing
 from bkspark.admin.scrubbing.look import ReadAll, Scrubbed
 from bkspark.admin.scrubbing.scrub import ScrubRequest
@@ -264,9 +265,9 @@ def test_what_was_found_is_told_though_the_rest_cannot_be_read(
         return [one.run() for one in instructions]
 
     with Survey(memory_rig.uri) as survey:
-        report = scrubbing.scrub(survey, ScrubRequest(), run=run)
+        report = scrubbing.scrub(survey, ScrubRequest(), Execution(run=run))
         with pytest.raises(OutcomeUnknownError):
-            scrubbing.scrub(survey, ScrubRequest(), ledgers=[other], run=run)
+            scrubbing.scrub(survey, ScrubRequest(), Execution(run=run), ledgers=[other])
     assert report.done["ledgers"] == 1
     assert {left.subject: left.reason for left in report.left} == {
         f"ledger {damaged} on {members(memory_rig, damaged)[0]}": report.left[0].reason,
