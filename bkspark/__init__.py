@@ -24,10 +24,10 @@ from bkspark.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from prometheus_client import CollectorRegistry
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from bkspark.bookkeeper import BookKeeper
     from bkspark.ledger.handles.adv_handle import AdvWriteHandle
@@ -92,6 +92,39 @@ def register(spark: "SparkSession", **defaults: object) -> None:
     from bkspark.spark.source import register as register_source
 
     register_source(spark, **defaults)
+
+
+def read(
+    spark: "SparkSession",
+    log: str,
+    *,
+    columns: "Sequence[str] | None" = None,
+    starting_offsets: int | str | None = None,
+    ending_offsets: int | str | None = None,
+    **options: object,
+) -> "DataFrame":
+    """Read a log as a DataFrame.
+
+    The tasks read and check the bytes of ``columns`` only, which Spark cannot tell a data source by
+    itself. So this is the quick way to query some of many columns.
+
+    Args:
+        spark: a session. The cluster is that of ``register``, of the session's settings, of the
+            environment, or of ``options``.
+        log: the log's name.
+        columns: the columns to read, in this order; None for all.
+        starting_offsets: ``"earliest"``, ``"latest"`` or the first offset to read; None for the
+            earliest.
+        ending_offsets: ``"latest"`` or the offset at which to stop; None for the latest.
+        options: further options of ``format("bookkeeper")``, by name.
+
+    Raises:
+        InvalidRequestError: a column does not exist or is named twice, or an option is wrong.
+        NoSuchLedgerError: there is no such log.
+    """
+    from bkspark.spark.source import read_log
+
+    return read_log(spark, log, columns, starting_offsets, ending_offsets, options)
 
 
 def register_metrics(registry: "CollectorRegistry | None" = None) -> None:
@@ -188,6 +221,7 @@ __all__ = [
     "WriterSettings",
     "__version__",
     "admin",
+    "read",
     "recover_ledger",
     "register",
     "register_metrics",

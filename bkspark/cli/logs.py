@@ -282,6 +282,7 @@ def add_to(app: typer.Typer) -> None:
     one.command("create", epilog=COMMON)(create)
     one.command("show", epilog=COMMON)(show)
     one.command("read", epilog=COMMON)(read)
+    one.command("count", epilog=COMMON)(count)
     one.command("delete", epilog=COMMON)(delete)
     one.command("truncate", epilog=COMMON)(truncate)
     one.command("convert", epilog=COMMON)(convert)
@@ -404,6 +405,22 @@ def read(
         stop = limited_end(first, end, limit)
         found = read_view_in_order(cluster, view, first, stop, password)
         print_entries(found, shape, limit, as_json=session.as_json)
+
+
+def count(
+    context: typer.Context,
+    name: Name,
+    password_file: PasswordFileOption = "",
+    password_env: PasswordEnvOption = "",
+) -> None:
+    """Print how many entries can be read now; truncated and lost entries do not count."""
+    session = session_of(context)
+    with session.cluster() as cluster:
+        found = look_at(cluster, name, password_of(password_file, password_env)).entry_count
+    if session.as_json:
+        print_json({"log": name, "entries": found})
+    else:
+        print(found)
 
 
 def delete(

@@ -129,6 +129,16 @@ class LogHandle(BoundToProcess):
         """The offset after the last entry that may be read now."""
         return self._watch.look().end_offset
 
+    def count(self) -> int:
+        """Return how many entries can be read now, from metadata and the end of the open ledger.
+
+        Truncated and lost entries do not count.
+
+        Raises:
+            BookieUnavailableError: too few bookies know the end of the open ledger.
+        """
+        return self._watch.look().entry_count
+
     @property
     def is_sealed(self) -> bool:
         """Whether the log takes no more entries, for good."""

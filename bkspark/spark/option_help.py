@@ -71,6 +71,11 @@ HELP: Mapping[str, OptionHelp] = {
     "includeMetadata": OptionHelp(
         "`false`", "Adds the columns `_offset`, `_ledger_id` and `_entry_id`."
     ),
+    "columns": OptionHelp(
+        "all",
+        "The columns to read, for example `id, text`. Tasks read and check the bytes of these "
+        "columns only. A name that holds a comma stands in backquotes.",
+    ),
     "startingOffsets": OptionHelp(
         "`earliest`",
         "`earliest`, `latest` or an offset. A query that has a checkpoint goes on there instead.",
@@ -103,7 +108,7 @@ HELP: Mapping[str, OptionHelp] = {
     ),
     "view": OptionHelp(
         "",
-        "Read metadata as a DataFrame: `ledgers`, `fragments`, `bookies`, `history`, "
+        "Read metadata as a DataFrame: `logs`, `ledgers`, `fragments`, `bookies`, `history`, "
         "`underreplicated` or `recoveries`.",
     ),
 }

@@ -6,6 +6,7 @@ unknown option is an error that names the most similar option. All problems are 
 
 import difflib
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass
 from enum import Enum
@@ -210,6 +211,7 @@ _USES: Mapping[str, tuple[Use, ...]] = {
     "ledgerId": (Use.BATCH_READ,),
     "view": (Use.VIEW,),
     "includeMetadata": _READS,
+    "columns": _READS,
     "startingOffsets": _READS,
     "endingOffsets": (Use.BATCH_READ,),
     "failOnDataLoss": _READS,
@@ -290,6 +292,7 @@ NAMES = (
     "txnAppId",
     "txnVersion",
     "includeMetadata",
+    "columns",
     "startingOffsets",
     "endingOffsets",
     "maxEntriesPerTrigger",
@@ -311,7 +314,11 @@ _SPARKS_OWN_PREFIX = "option."
 _CATALOGS_OWN = frozenset({"location", "external"})
 """Given only by Spark, and only for a table."""
 
-VIEW_NAMES = ("ledgers", "fragments", "bookies", "history", "underreplicated", "recoveries")
+_QUOTED_OR_PLAIN = r"\s*(?:`(?:[^`]|``)+`|[^`,\s](?:[^`,]*[^`,\s])?)\s*"
+_NAME = re.compile(_QUOTED_OR_PLAIN)
+_NAMES = re.compile(f"{_QUOTED_OR_PLAIN}(?:,{_QUOTED_OR_PLAIN})*")
+
+VIEW_NAMES = ("logs", "ledgers", "fragments", "bookies", "history", "underreplicated", "recoveries")
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,12 +326,14 @@ class ReadOptions:
     """The range and the limits of a read.
 
     Attributes:
+        columns: the names of the columns to read, in this order; None for all.
         starting_offset, ending_offset: a log offset, or None for earliest and latest.
         trigger_entries, trigger_bytes: most entries and bytes in a micro-batch; None for no limit.
         task_bytes: approximate bytes per reading task; None to decide by size and cores.
     """
 
     includes_metadata: bool
+    columns: tuple[str, ...] | None
     starting_offset: int | None
     ending_offset: int | None
     fails_on_loss: bool
@@ -458,6 +467,7 @@ class _Parser:
     def _read(self) -> ReadOptions:
         return ReadOptions(
             includes_metadata=self._flag("includeMetadata", False),
+            columns=self._columns(),
             starting_offset=self._offset("startingOffsets", "earliest"),
             ending_offset=self._offset("endingOffsets", "latest"),
             fails_on_loss=self._flag("failOnDataLoss", True),
@@ -564,6 +574,12 @@ class _Parser:
             wanted = "earliest, latest or an offset >= 0"
         return self._take(name, _id, wanted)
 
+    def _columns(self) -> tuple[str, ...] | None:
+        if self._get("columns") is None:
+            return None
+        wanted = "names with commas between them, in backquotes if they hold a comma"
+        return self._take("columns", _names, wanted)
+
     def _size(self, name: str, default: int, most: int) -> int:
         text = self._get(name)
         if text is None:
@@ -623,6 +639,16 @@ class _Parser:
 
 def _id(text: str) -> int:
     return _within(bounds.whole(text), 0, bounds.NUMBER_MAX)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Return the names in a list such as ``id, `a,b`, text``; a doubled backquote is one of a
+    name.
+    """
+    if _NAMES.fullmatch(text) is None:
+        raise ValueError
+    names = [name.strip() for name in _NAME.findall(text)]
+    return tuple(name[1:-1].replace("``", "`") if name.startswith("`") else name for name in names)
 
 
 def _within(value: int, least: int, most: int) -> int:

@@ -30,9 +30,11 @@ from bkspark.protocol.log.data_loss import LogGeneration, truncated
 from bkspark.protocol.log.record import LogRecord
 from bkspark.spark.options import Options, ReadOptions
 from bkspark.spark.schema import (
+    chosen,
     expected_by_spark,
     from_stored,
     projected,
+    require_chosen,
     with_metadata_columns,
 )
 
@@ -59,9 +61,10 @@ class TaskPartition(InputPartition):
 
 def read_schema(options: Options) -> StructType:
     """Return the schema of the log, ledger or view that ``options`` name."""
-    schema = schema_there(options)
-    adds_columns = options.read.includes_metadata and not options.view
-    return with_metadata_columns(schema) if adds_columns else schema
+    if options.view:
+        return schema_there(options)
+    schema = chosen(schema_there(options), options.read.columns)
+    return with_metadata_columns(schema) if options.read.includes_metadata else schema
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ class RowReader:
     @classmethod
     def of(cls, options: Options, schema: StructType, there: StructType) -> "RowReader":
         """Make a reader of the columns ``schema``, a subset of the existing columns ``there``."""
+        require_chosen(schema, there, options.read.columns)
         return cls(options, expected_by_spark(schema), expected_by_spark(projected(schema, there)))
 
     def read(self, task: ReadTask, log: LogGeneration | None) -> Iterator[pa.RecordBatch]:

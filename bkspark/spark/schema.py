@@ -86,17 +86,8 @@ def projected(user: StructType, there: StructType) -> StructType:
     Raises:
         InvalidRequestError: a column does not exist, has another type, or is named twice.
     """
-    exact = {field.name: field for field in there.fields}
-    folded = {field.name.lower(): field for field in there.fields}
     fields: list[StructField] = []
-    for field in user.fields:
-        found = exact.get(field.name) or folded.get(field.name.lower())
-        if found is None:
-            raise InvalidRequestError(
-                f"there is no column {field.name!r}", hint=f"columns are {', '.join(exact)}"
-            )
-        if any(found.name == other.name for other in fields):
-            raise InvalidRequestError(f"column {field.name!r} is named twice", hint="name it once")
+    for field, found in zip(user.fields, _named(user.names, there)):
         if found.dataType.simpleString() != field.dataType.simpleString():
             raise InvalidRequestError(
                 f"column {field.name!r} is {found.dataType.simpleString()}, "
@@ -105,6 +96,47 @@ def projected(user: StructType, there: StructType) -> StructType:
             )
         fields.append(StructField(found.name, field.dataType, field.nullable, field.metadata))
     return StructType(fields)
+
+
+def chosen(there: StructType, names: Sequence[str] | None) -> StructType:
+    """Return the columns ``names`` of ``there``, in the order of ``names``; None for all.
+
+    Raises:
+        InvalidRequestError: a column does not exist, or is named twice.
+    """
+    return there if names is None else StructType(_named(names, there))
+
+
+def require_chosen(schema: StructType, there: StructType, names: Sequence[str] | None) -> None:
+    """Check that a read's own ``schema`` has only the columns of its option ``columns``.
+
+    Raises:
+        InvalidRequestError: the schema has another column.
+    """
+    known = {name.lower() for name in chosen(there, names).names}
+    others = [n for n in schema.names if n.lower() not in known | set(METADATA_COLUMNS)]
+    if names is not None and others:
+        raise InvalidRequestError(
+            f"the schema of the read names column {others[0]!r}, and the option columns does not",
+            hint="give a schema or columns, not both",
+        )
+
+
+def _named(names: Sequence[str], there: StructType) -> list[StructField]:
+    """Return the columns of ``there`` with these names, whose case may differ."""
+    exact = {field.name: field for field in there.fields}
+    folded = {field.name.lower(): field for field in there.fields}
+    fields: list[StructField] = []
+    for name in names:
+        found = exact.get(name) or folded.get(name.lower())
+        if found is None:
+            raise InvalidRequestError(
+                f"there is no column {name!r}", hint=f"columns are {', '.join(exact)}"
+            )
+        if any(found.name == other.name for other in fields):
+            raise InvalidRequestError(f"column {name!r} is named twice", hint="name it once")
+        fields.append(found)
+    return fields
 
 
 def require_same_columns(

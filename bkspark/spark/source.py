@@ -1,7 +1,7 @@
 """The data source ``format("bookkeeper")``: makes the readers and writers; no other logic."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -18,12 +18,13 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from bkspark.cluster import arguments
 from bkspark.errors import BookKeeperError, InvalidRequestError
 from bkspark.spark import options as options_module
 from bkspark.spark.options import Options, Use
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.datasource import ReadLimit  # Spark 4.1 has none
 
 
@@ -156,6 +157,38 @@ def register(spark: "SparkSession", **defaults: object) -> None:
     made = type("BookKeeperDataSource", (BookKeeperDataSource,), {"defaults": known})
     with _places_of_files(spark):
         spark.dataSource.register(made)
+
+
+def read_log(
+    spark: "SparkSession",
+    name: str,
+    columns: Sequence[str] | None,
+    starting: int | str | None,
+    ending: int | str | None,
+    options: Mapping[str, object],
+) -> "DataFrame":
+    """Return the log as a DataFrame (see ``bkspark.read``)."""
+    chosen = None if columns is None else arguments.several("columns", columns) or [""]
+    given = {
+        "columns": None if chosen is None else ", ".join(map(_quoted, chosen)),
+        "startingOffsets": starting,
+        "endingOffsets": ending,
+        **options,
+    }
+    reader = spark.read.format("bookkeeper")
+    for option, value in given.items():
+        if value is not None:
+            reader = reader.option(option, str(value))
+    return reader.load(name)
+
+
+def _quoted(name: object) -> str:
+    """Return a column's name as the option ``columns`` takes it."""
+    if not isinstance(name, str) or not name:
+        raise InvalidRequestError(
+            f"columns must be names, not {name!r}", hint="name columns of the log"
+        )
+    return "`" + name.replace("`", "``") + "`"
 
 
 @contextmanager

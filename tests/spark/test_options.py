@@ -222,7 +222,7 @@ READ_PROBLEMS = {
     ),
     "another typo": ({"failOnDataLos": 1}, "did you mean 'failOnDataLoss'?"),
     "a flag": ({"includeMetadata": "yes"}, "includeMetadata must be true or false, not 'yes'"),
-    "a view": ({"view": "fragment"}, "view must be one of ledgers, fragments, bookies"),
+    "a view": ({"view": "fragment"}, "view must be one of logs, ledgers, fragments, bookies"),
     "log and ledger": ({"ledgerId": 1}, "give a log's name or ledgerId, not both"),
     "limits of a stream": (
         {"maxEntriesPerTrigger": 5, "maxBytesPerTrigger": 5},

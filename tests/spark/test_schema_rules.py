@@ -6,6 +6,7 @@ from places import Place, refusal
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
+import bkspark
 from bkspark.errors import InvalidRequestError
 
 ADDED = "if(true, 1.5D, null) as extra, array(named_struct('x', 1)) as deep"
@@ -192,6 +193,78 @@ def test_columns_not_named_are_not_read(spark: SparkSession, place: Place):
 def test_a_schema_that_does_not_fit_is_refused(table: Place, schema, message):
     text = refusal(InvalidRequestError, lambda: table.plan_read("table", schema=schema))
     assert text.startswith(message)
+
+
+CHOICES = {
+    "Text": ["Text"],
+    " deep , id": ["deep", "id"],
+    "ID, TEXT": ["id", "Text"],
+    "`id`,deep": ["id", "deep"],
+}
+
+
+@pytest.mark.parametrize("case", CHOICES)
+def test_the_option_columns_chooses_columns(table: Place, case):
+    found = table.read("table", columns=case)
+    assert found.columns == CHOICES[case]
+    everything = table.read("table").select(*CHOICES[case])
+    assert_df_equality(found, everything, ignore_nullable=True, ignore_row_order=True)
+    with_offset = table.read("table", columns=case, includeMetadata=True)
+    assert with_offset.columns == [*CHOICES[case], "_offset", "_ledger_id", "_entry_id"]
+
+
+def test_one_call_reads_some_columns_of_a_range(spark, table: Place):
+    found = bkspark.read(
+        spark,
+        "table",
+        columns=["deep", "id"],
+        starting_offsets=2,
+        ending_offsets=5,
+        metadataServiceUri=table.uri,
+    )
+    assert sorted(map(tuple, found.collect())) == [((n,), n) for n in (2, 3, 4)]
+    everything = bkspark.read(spark, "table", metadataServiceUri=table.uri)
+    assert_df_equality(everything, table.read("table"), ignore_row_order=True)
+    for wrong, told in (
+        ("id", "columns must be a list"),
+        ([], "columns must be names"),
+        ([3], "not 3"),
+    ):
+        with pytest.raises(InvalidRequestError, match=told):
+            bkspark.read(spark, "table", columns=wrong, metadataServiceUri=table.uri)
+
+
+def test_a_column_whose_name_holds_a_comma_is_chosen_in_backquotes(spark, place):
+    place.write(spark.sql("select 1 as `a,b`, 2 as `c``d`, 3 as e"))
+    assert place.read(columns="`c``d`, `a,b`").first() == (2, 1)
+    names = ["e", "a,b", "c`d"]
+    found = bkspark.read(spark, "events", columns=names, metadataServiceUri=place.uri)
+    assert (found.columns, tuple(found.first())) == (names, (3, 1, 2))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"columns": "nope"}, "there is no column 'nope'; columns are id, Text, deep"),
+        ({"columns": "id,ID"}, "column 'ID' is named twice"),
+        ({"columns": "_offset"}, "there is no column '_offset'"),
+        ({"columns": "id,"}, "columns must be names with commas between them"),
+        ({"columns": " "}, "columns must be names with commas between them"),
+        ({"columns": "id", "view": "ledgers"}, "columns belongs to a batch read or a stream read"),
+        ({"columns": "id", "schema": "Text string"}, "the schema of the read names column 'Text'"),
+    ],
+)
+def test_a_choice_that_does_not_fit_is_refused(table: Place, options, message):
+    text = refusal(InvalidRequestError, lambda: table.plan_read("table", **options))
+    assert text.startswith(message)
+
+
+def test_a_stream_reads_the_columns_of_its_option(spark, table: Place):
+    rows = table.follow("table", columns="Text, id")
+    query = rows.writeStream.format("memory").queryName("chosen").trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert rows.columns == ["Text", "id"]
+    assert sorted(map(tuple, spark.table("chosen").collect())) == [(f"t{n}", n) for n in range(9)]
 
 
 def test_include_metadata_adds_three_columns_behind_the_others(table: Place):

@@ -73,6 +73,12 @@ class LogView:
         return self.tail[-1].end_offset if self.tail else self.record.end_offset
 
     @property
+    def entry_count(self) -> int:
+        """The number of entries from the first offset to the end, without lost entries."""
+        lost = self.record.lost_count(self.first_offset, self.end_offset)
+        return self.end_offset - self.first_offset - lost
+
+    @property
     def length_bytes(self) -> int:
         """Payload bytes of the readable entries and of the truncated part of the first ledger."""
         return self.record.length_bytes + sum(place.length_bytes for place in self.tail)

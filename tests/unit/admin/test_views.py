@@ -37,7 +37,7 @@ def written(small_cluster, numbers):
 
 
 def test_spark_is_offered_every_view_but_that_of_logs() -> None:
-    assert {*VIEW_NAMES} == views.VIEWS.keys() - {"logs"}
+    assert {*VIEW_NAMES} == views.VIEWS.keys()
 
 
 @pytest.mark.parametrize("name", sorted(views.VIEWS))

@@ -9,6 +9,7 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import BookieUnavailableError
 from bkspark.format import layout
 from bkspark.log.reading import log_view
+from bkspark.protocol.log.lost import with_lost
 
 
 @pytest.fixture
@@ -192,6 +193,27 @@ def test_what_would_be_deleted_is_counted_with_its_open_tail(run, keeper, log):
             "Delete log wal, 7 entries in 4 ledgers (7 bytes, offsets 0 to 6, "
             in run("log", "delete", "wal")[2]
         )
+
+
+def test_entries_are_counted_without_what_is_truncated_or_lost(run, keeper, log):
+    def told() -> list[int]:
+        json_document = json.loads(run("log", "count", "wal", "--json")[1])
+        assert json_document["log"] == "wal"
+        return [int(run("log", "count", "wal")[1]), log.count(), json_document["entries"]]
+
+    assert told() == [6] * 3
+    with log.writer() as writer:
+        writer.append(b"6")
+        assert writer.ledger_id in log.record.tail
+        assert keeper.open_log("wal").count() >= 6
+    assert told() == [7] * 3
+    log.truncate(1)
+    assert told() == [6] * 3
+    lost = log.writer().ledger_id
+    keeper._cluster.logs.update("wal", lambda record: with_lost(record, lost))
+    assert told() == [6] * 3
+    assert log.end_offset > 2**48
+    assert run("log", "count", "none")[0] == 2
 
 
 def test_truncate(run, log):

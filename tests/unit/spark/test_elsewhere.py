@@ -63,18 +63,18 @@ def test_a_typo_is_answered_by_the_name_that_is_alike(typo: str, name: str) -> N
 
 
 def test_a_name_that_is_like_none_is_answered_by_all_names() -> None:
-    text = refused(colour="1")
+    text = refused(flavour="1")
     assert text.startswith(
-        "unknown option 'colour'; the options are metadataServiceUri, path, ledgerId"
+        "unknown option 'flavour'; the options are metadataServiceUri, path, ledgerId"
     )
     assert all(name in text for name in NAMES)
 
 
 def test_all_strange_names_are_told_at_once() -> None:
-    text = refused(subscribe="a", colour="1", compresion="lz4")
+    text = refused(subscribe="a", flavour="1", compresion="lz4")
     for part in (
         "give the log's name to",
-        "unknown option 'colour';",
+        "unknown option 'flavour';",
         "did you mean 'compression'?",
     ):
         assert part in text

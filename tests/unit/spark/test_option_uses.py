@@ -43,7 +43,13 @@ EVERYWHERE = {
     "targetBlockBytes",
     "mergeSchema",
 }
-READING = {"includeMetadata", "startingOffsets", "failOnDataLoss", "maxBytesPerPartition"}
+READING = {
+    "includeMetadata",
+    "columns",
+    "startingOffsets",
+    "failOnDataLoss",
+    "maxBytesPerPartition",
+}
 WRITING = {"txnAppId", "txnVersion", "truncate"}
 ALLOWED = {
     Use.BATCH_READ: READING | WRITING | {"endingOffsets", "ledgerId", "view"},
