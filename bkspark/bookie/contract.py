@@ -104,6 +104,14 @@ class Journal(Protocol):
 class ReadableRoot(Protocol):
     """The part of a ``BookieRoot`` for readers."""
 
+    @property
+    def bytes_per_request(self) -> int:
+        """How many bytes are read in the time of one more request, roughly.
+
+        A reader of two ranges reads a smaller gap between them too, in one request.
+        """
+        ...
+
     def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes | None:
         """``length`` bytes from ``begin`` on, fewer at the end; None if the name is absent."""
         ...

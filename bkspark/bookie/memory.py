@@ -119,6 +119,8 @@ def _opened_root(address: BookieAddress) -> Iterator["MemoryRoot"]:
 class MemoryRoot:
     """An opened disk with the expected cookie."""
 
+    bytes_per_request = 2**10
+
     def __init__(self, address: BookieAddress) -> None:
         self._bookie_name = f"bookie {address.bookie_id}"
         disk = find_disk(address.url)

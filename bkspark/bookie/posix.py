@@ -183,6 +183,9 @@ def _opened_root(address: BookieAddress) -> Iterator["PosixRoot"]:
 class PosixRoot:
     """An opened directory with the expected cookie."""
 
+    bytes_per_request = 128 * 2**10
+    """A request to a local disk or a file server takes tens of microseconds or more."""
+
     def __init__(self, address: BookieAddress) -> None:
         path = path_of(address.url)
         self._bookie_name = f"bookie {address.bookie_id}"

@@ -209,6 +209,11 @@ class TimedRoot:
     def __init__(self, client: BookieClient) -> None:
         self._client = client
 
+    @property
+    def bytes_per_request(self) -> int:
+        self._client.open()
+        return self._client.root().bytes_per_request
+
     def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes | None:
         size = length
         if size is None:

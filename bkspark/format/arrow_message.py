@@ -6,25 +6,27 @@ to find the buffers (Arrow format, ``Message.fbs``).
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, islice, pairwise
 
 import pyarrow as pa
 
 MALFORMED = (pa.ArrowException, ValueError, OSError, OverflowError, struct.error)
 """Errors of decoding bytes that are no such message."""
 
+BufferPlace = tuple[int, int]
+"""Offset and length of a buffer in the body of a message."""
+
+_PREFIX = struct.Struct("<iI")
+PREFIX_BYTES = _PREFIX.size
 _INT64 = struct.Struct("<q")
+_BUFFER = struct.Struct("<qq")
 
 
 def decode_batch(
-    data: bytes | memoryview,
-    schema: pa.Schema,
-    *,
-    row_count: int,
-    unpacked_bytes_max: int,
-    columns: Sequence[int] | None = None,
+    data: bytes | memoryview, schema: pa.Schema, *, row_count: int, unpacked_bytes_max: int
 ) -> pa.RecordBatch:
-    """Decode and fully validate the batch in ``data``; only ``columns`` (indexes) if given.
+    """Decode and fully validate the batch in ``data``.
 
     Args:
         unpacked_bytes_max: the largest claim of a compressed batch; 0 refuses compressed batches.
@@ -33,6 +35,132 @@ def decode_batch(
         one of ``MALFORMED``: malformed, of another number of rows than ``row_count``, or larger
             than allowed.
     """
+    message = _read_message(data, row_count)
+    if _is_compressed(message):
+        _require_bounded(message, _buffers(_flatbuffer(message)), unpacked_bytes_max)
+    batch = pa.ipc.read_record_batch(message, schema)
+    batch.validate(full=True)
+    return batch
+
+
+def decode_columns(
+    data: bytes | memoryview,
+    layout: "BatchLayout",
+    columns: Sequence[int],
+    *,
+    row_count: int,
+    unpacked_bytes_max: int,
+) -> pa.RecordBatch:
+    """Decode and fully validate ``columns`` (indexes) of the batch in ``data``.
+
+    The bytes of other columns may be anything: they are not looked at.
+
+    Raises:
+        one of ``MALFORMED``: as ``decode_batch``.
+    """
+    message = _read_message(data, row_count)
+    if _is_compressed(message):
+        wanted = layout.buffers(_flatbuffer(message), columns)
+        _require_bounded(message, wanted, unpacked_bytes_max)
+        batch = _unpack_columns(data, layout.schema, columns)
+    else:
+        batch = pa.ipc.read_record_batch(message, layout.schema).select(list(columns))
+    batch.validate(full=True)
+    return batch
+
+
+def metadata_length(prefix: bytes | memoryview) -> int:
+    """Return the length of a message's metadata, with the prefix of ``PREFIX_BYTES`` and padding.
+
+    Raises:
+        one of ``MALFORMED``: no prefix of a message.
+    """
+    mark, length = _PREFIX.unpack_from(prefix)
+    if mark != -1:
+        raise ValueError("no Arrow message")
+    return PREFIX_BYTES + int(length)
+
+
+class BatchLayout:
+    """Where the columns of ``schema`` lie in the body of a record batch message.
+
+    Arrow writes the buffers of one column after another, in the order of the schema, and the
+    padding of a buffer after it.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self._counts = [_buffer_counts(kind) for kind in schema.types]
+        self._has_views = any(views for _, views in self._counts)
+        self._firsts = _sums(own for own, _ in self._counts)
+
+    def section_lengths(self, metadata: bytes | memoryview) -> list[int]:
+        """Return the length of ``metadata``, and the bytes of each column with its padding.
+
+        Raises:
+            one of ``MALFORMED``: a message of another schema, or with bytes outside of its columns.
+        """
+        if len(metadata) != metadata_length(metadata):
+            raise ValueError("the metadata has another length")
+        flatbuffer = bytes(metadata[PREFIX_BYTES:])
+        places, body_length = _buffers(flatbuffer), _body_length(flatbuffer)
+        _require_in_order(places, body_length)
+        offsets = [*(offset for offset, _ in places), body_length]
+        begins = [offsets[first] for first in self._first_buffers(flatbuffer, places)]
+        if begins[0]:
+            raise ValueError("bytes before the first column")
+        return [len(metadata), *(end - begin for begin, end in pairwise(begins))]
+
+    def buffers(self, flatbuffer: bytes, columns: Iterable[int]) -> Iterator[BufferPlace]:
+        """Yield the buffers of ``columns``.
+
+        Raises:
+            one of ``MALFORMED``: a message of another schema.
+        """
+        places = _buffers(flatbuffer)
+        firsts = self._first_buffers(flatbuffer, places)
+        for column in columns:
+            yield from places[firsts[column] : firsts[column + 1]]
+
+    def _first_buffers(self, flatbuffer: bytes, places: Sequence[BufferPlace]) -> list[int]:
+        """Return the number of the first buffer of each column, and the number of all buffers."""
+        firsts = self._firsts
+        if self._has_views:
+            more = iter(_view_counts(flatbuffer))
+            firsts = _sums(own + sum(islice(more, views)) for own, views in self._counts)
+        if firsts[-1] != len(places):
+            raise ValueError("the buffers are those of another schema")
+        return firsts
+
+
+def _sums(counts: Iterable[int]) -> list[int]:
+    return list(accumulate(counts, initial=0))
+
+
+def _buffer_counts(kind: pa.DataType) -> tuple[int, int]:
+    """Return how many buffers a column has, and how many of its arrays have more, of views."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _buffer_counts(kind.storage_type)
+    has_no_validity = (
+        pa.types.is_null(kind) or pa.types.is_union(kind) or pa.types.is_run_end_encoded(kind)
+    )
+    inner = [_buffer_counts(kind.field(number).type) for number in range(kind.num_fields)]
+    own = kind.num_buffers - has_no_validity + sum(count for count, _ in inner)
+    return own, kind.has_variadic_buffers + sum(views for _, views in inner)
+
+
+def _require_in_order(places: Iterable[BufferPlace], body_length: int) -> None:
+    """Require each buffer after the one before, and all in the body."""
+    end = 0
+    for offset, length in places:
+        if offset < end or length < 0:
+            raise ValueError("a buffer in the place of another")
+        end = offset + length
+    if end > body_length:
+        raise ValueError("buffer outside of its message")
+
+
+def _read_message(data: bytes | memoryview, row_count: int) -> pa.Message:
     try:
         message = pa.ipc.read_message(pa.py_buffer(data))
     except EOFError as error:
@@ -41,28 +169,41 @@ def decode_batch(
         raise ValueError(f"{message.type} in place of a record batch")
     if _row_count(message) != row_count:
         raise ValueError("row count differs from the index")
-    if _is_compressed(message):
-        if not unpacked_bytes_max or _declared_bytes(message) > unpacked_bytes_max:
-            raise ValueError("the batch declares more bytes than its index allows")
-        return _decode_columns(data, schema, columns)
-    batch = pa.ipc.read_record_batch(message, schema)
-    if columns is not None:
-        batch = batch.select(list(columns))
-    batch.validate(full=True)
-    return batch
+    return message
 
 
-def _decode_columns(
-    data: bytes | memoryview, schema: pa.Schema, columns: Sequence[int] | None
+def _unpack_columns(
+    data: bytes | memoryview, schema: pa.Schema, columns: Sequence[int]
 ) -> pa.RecordBatch:
     """Decode through a stream reader, the only reader that can skip compressed columns."""
-    options = pa.ipc.IpcReadOptions(included_fields=None if columns is None else sorted(columns))
-    stream = pa.py_buffer(b"".join([schema.serialize(), data]))
-    batch = pa.ipc.open_stream(stream, options=options).read_next_batch()
-    if columns is not None:
-        batch = batch.select([schema.names[index] for index in columns])
-    batch.validate(full=True)
-    return batch
+    options = pa.ipc.IpcReadOptions(included_fields=sorted(columns))
+    stream = pa.ipc.open_stream(_Joined(schema.serialize(), data), options=options)
+    batch = stream.read_next_batch()
+    return batch.select([schema.names[index] for index in columns])
+
+
+class _Joined:
+    """A file of a few parts. Arrow reads no piece of two parts, so no byte is copied."""
+
+    closed = False
+
+    def __init__(self, *parts: bytes | memoryview | pa.Buffer) -> None:
+        self._parts = [memoryview(part) for part in parts]
+
+    def read(self, size: int) -> bytes | memoryview:
+        while self._parts and not self._parts[0]:
+            del self._parts[0]
+        if not self._parts:
+            return b""
+        first = self._parts[0]
+        self._parts[0] = first[size:]
+        return first[:size]
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._parts = []
 
 
 class _Table:
@@ -85,39 +226,72 @@ class _Table:
         at = self.field(number)
         return None if at is None else at + int(struct.unpack_from("<I", self.data, at)[0])
 
+    def int64(self, number: int) -> int:
+        """Return the number in a field, 0 if absent."""
+        at = self.field(number)
+        return 0 if at is None else int(_INT64.unpack_from(self.data, at)[0])
+
+    def vector(self, number: int, size: int) -> bytes:
+        """Return the items of a vector, of ``size`` bytes each; none if absent."""
+        at = self.follow(number)
+        if at is None:
+            return b""
+        length = size * int(struct.unpack_from("<I", self.data, at)[0])
+        if at + 4 + length > len(self.data):
+            raise ValueError("damaged list")
+        return self.data[at + 4 : at + 4 + length]
+
 
 _MESSAGE_HEADER = 2
+_MESSAGE_BODY_LENGTH = 3
 _BATCH_LENGTH = 0
 _BATCH_BUFFERS = 2
 _BATCH_COMPRESSION = 3
+_BATCH_VIEW_COUNTS = 4
 
 
-def _batch_table(message: pa.Message) -> _Table:
-    data = message.metadata.to_pybytes()
-    root = _Table(data, int(struct.unpack_from("<I", data, 0)[0]))
-    header = root.follow(_MESSAGE_HEADER)
+def _flatbuffer(message: pa.Message) -> bytes:
+    data: bytes = message.metadata.to_pybytes()
+    return data
+
+
+def _message_table(flatbuffer: bytes) -> _Table:
+    return _Table(flatbuffer, int(struct.unpack_from("<I", flatbuffer, 0)[0]))
+
+
+def _batch_table(flatbuffer: bytes) -> _Table:
+    header = _message_table(flatbuffer).follow(_MESSAGE_HEADER)
     if header is None:
         raise ValueError("message without a header")
-    return _Table(data, header)
+    return _Table(flatbuffer, header)
+
+
+def _body_length(flatbuffer: bytes) -> int:
+    return _message_table(flatbuffer).int64(_MESSAGE_BODY_LENGTH)
 
 
 def _row_count(message: pa.Message) -> int:
     """Return the declared rows. Without columns of any width, a huge claim costs its writer
     nothing.
     """
-    table = _batch_table(message)
-    at = table.field(_BATCH_LENGTH)
-    return 0 if at is None else int(_INT64.unpack_from(table.data, at)[0])
+    return _batch_table(_flatbuffer(message)).int64(_BATCH_LENGTH)
 
 
 def _is_compressed(message: pa.Message) -> bool:
-    return _batch_table(message).field(_BATCH_COMPRESSION) is not None
+    return _batch_table(_flatbuffer(message)).field(_BATCH_COMPRESSION) is not None
 
 
-def _declared_bytes(message: pa.Message) -> int:
+def _require_bounded(
+    message: pa.Message, buffers: Iterable[BufferPlace], unpacked_bytes_max: int
+) -> None:
+    if not unpacked_bytes_max or _declared_bytes(message, buffers) > unpacked_bytes_max:
+        raise ValueError("the batch declares more bytes than its index allows")
+
+
+def _declared_bytes(message: pa.Message, buffers: Iterable[BufferPlace]) -> int:
     body = memoryview(message.body)
     total = 0
-    for offset, length in _buffers(message):
+    for offset, length in buffers:
         if offset < 0 or length < 0 or offset + length > len(body):
             raise ValueError("buffer outside of its message")
         if length >= _INT64.size:
@@ -128,14 +302,10 @@ def _declared_bytes(message: pa.Message) -> int:
     return total
 
 
-def _buffers(message: pa.Message) -> Iterator[tuple[int, int]]:
-    table = _batch_table(message)
-    vector = table.follow(_BATCH_BUFFERS)
-    if vector is None:
-        return
-    count = int(struct.unpack_from("<I", table.data, vector)[0])
-    if vector + 4 + 16 * count > len(table.data):
-        raise ValueError("damaged buffer list")
-    for number in range(count):
-        offset, length = struct.unpack_from("<qq", table.data, vector + 4 + 16 * number)
-        yield int(offset), int(length)
+def _buffers(flatbuffer: bytes) -> list[BufferPlace]:
+    return list(_BUFFER.iter_unpack(_batch_table(flatbuffer).vector(_BATCH_BUFFERS, _BUFFER.size)))
+
+
+def _view_counts(flatbuffer: bytes) -> Iterator[int]:
+    items = _batch_table(flatbuffer).vector(_BATCH_VIEW_COUNTS, _INT64.size)
+    return (count for (count,) in _INT64.iter_unpack(items))

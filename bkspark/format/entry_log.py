@@ -3,26 +3,32 @@
 Layout, in file order::
 
     head     "ARROW1", padding, schema message
-    block*   one record batch message each: the unit of digests, pruning and splits
-    index    ours: magic, block count, head length; per block its row count, lengths and digest
+    block*   one record batch message each: the unit of pruning and splits
+    index    ours: magic, version, block and column count, head length; per block its row count, and
+             the length and digest of each of its sections
     tail     Arrow footer, "ARROW1"
+
+The sections of a block are the metadata of its message, and the bytes of each column. So a reader
+of some columns reads and checks only their sections and the metadata.
 
 Arrow tools find the batches through the footer and never see the index; bkspark uses the index and
 never needs the footer. ``EntryLog.digest`` in the add record covers head, index and tail, and the
-index has a digest of each block. So every byte of the file is covered, and no byte is parsed before
-its digest matched. Digests bind ledger, attempt, stripe and position: a file or block in the wrong
-place fails.
+index has a digest of each section. So every byte of the file is covered, and no byte is parsed
+before its digest matched. Digests bind ledger, attempt, stripe and position: a file, block or
+column in the wrong place fails.
 """
 
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.format import arrow_message
+from bkspark.format.arrow_message import BatchLayout
 from bkspark.format.digest import Buffer, Digester
 from bkspark.protocol.ledger.record import EntryLog
 
@@ -34,8 +40,9 @@ _MAGIC = b"\xff\xff\xff\xff\0\0\0\0BKINDEX1"
 index.
 """
 
-_INDEX_HEAD = struct.Struct("<16sIIQ")
-_BLOCK_HEAD = struct.Struct("<IQ")
+_INDEX_HEAD = struct.Struct("<16sIIIQ")
+_ROW_COUNT = struct.Struct("<I")
+_LENGTH = struct.Struct("<Q")
 _ALIGNMENT = 8
 
 _PART_BYTES_MIN = 32 * 1024
@@ -54,6 +61,24 @@ UNPACKED_RATIO_MAX = 256
 """
 
 
+class Section(NamedTuple):
+    """Bytes of a block with a digest of their own.
+
+    Attributes:
+        number: 0 for the metadata of the message, n + 1 for column n.
+        begin: position in the block.
+    """
+
+    number: int
+    begin: int
+    length: int
+    digest: str
+
+    @property
+    def end(self) -> int:
+        return self.begin + self.length
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """Place and content of a block.
@@ -61,14 +86,38 @@ class Block:
     Attributes:
         first_row: row number in the file of its first row.
         offset, length: bytes in the file.
+        packed_sections: of each section its length and digest, as in the index. Files with many
+            columns have millions of sections, so these are unpacked block by block.
+        section_size: bytes of one section there.
     """
 
     ordinal: int
     first_row: int
     row_count: int
     offset: int
-    length: int
-    digest: str
+    packed_sections: bytes
+    section_size: int
+    length: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length", sum(self.section_lengths()))
+
+    def sections(self, columns: Sequence[int] | None = None) -> list[Section]:
+        """Return the metadata and ``columns`` (indexes), None for all, in the order of the file."""
+        wanted = None if columns is None else {0, *(column + 1 for column in columns)}
+        begin, sections = 0, []
+        for number, (length, digest) in enumerate(self._unpacked()):
+            if wanted is None or number in wanted:
+                sections.append(Section(number, begin, length, digest.hex()))
+            begin += length
+        return sections
+
+    def section_lengths(self) -> list[int]:
+        """Return the lengths of all sections."""
+        return [length for length, _ in self._unpacked()]
+
+    def _unpacked(self) -> Iterator[tuple[int, bytes]]:
+        return struct.iter_unpack(f"<Q{self.section_size - _LENGTH.size}s", self.packed_sections)
 
 
 class EntryLogEncoder:
@@ -88,6 +137,7 @@ class EntryLogEncoder:
         self._names = (ledger_id, attempt_id, stripe)
         self._blocks: list[Block] = []
         self._row_count = 0
+        self._layout = BatchLayout(schema)
         self._sink = _Sink()
         options = pa.ipc.IpcWriteOptions(compression=None if compression == "none" else compression)
         self._writer: Any = pa.ipc.new_file(self._sink, schema, options=options)
@@ -117,15 +167,15 @@ class EntryLogEncoder:
                 f"a block of {batch.nbytes} bytes packs to {length}, which readers refuse",
                 hint="write with the option compression=none",
             )
-        digest = self._digester.digest(_block_context(self._names, ordinal), *block)
-        self._blocks.append(Block(ordinal, self._row_count, batch.num_rows, offset, length, digest))
+        packed, size = self._sections_of(block, ordinal)
+        self._blocks.append(Block(ordinal, self._row_count, batch.num_rows, offset, packed, size))
         self._row_count += batch.num_rows
         return block if ordinal else [self._head, *block]
 
     def finish(self) -> tuple[bytes, EntryLog]:
         """Return the last bytes of the file, and its entry in an add record. At least one block."""
         index_offset = self._sink.tell()
-        index = _encode_index(self._blocks, len(self._head))
+        index = _encode_index(self._blocks, len(self._layout.schema), len(self._head))
         self._sink.write(index)
         self._writer.close()
         end = b"".join(self._sink.take())
@@ -137,12 +187,24 @@ class EntryLogEncoder:
         log = EntryLog(attempt_id, stripe, self._row_count, length, index_offset, digest)
         return end, log
 
+    def _sections_of(self, block: Sequence[Buffer], ordinal: int) -> tuple[bytes, int]:
+        """Return the packed sections of ``block``, and the size of one."""
+        lengths = _section_lengths(block, self._layout)
+        place, digest = _block_place(self._names, ordinal), self._digester.digest
+        packed = [
+            _LENGTH.pack(length) + bytes.fromhex(digest(f"{place} {number}", *parts))
+            for number, (length, parts) in enumerate(
+                zip(lengths, _cut(block, lengths), strict=True)
+            )
+        ]
+        return b"".join(packed), len(packed[0])
+
 
 def head_length(end: bytes) -> int:
     """Return the length of the head, as claimed by the unverified index at the start of ``end``."""
     if len(end) < _INDEX_HEAD.size:
         raise CorruptDataError("entry log is cut before its index")
-    return int(_INDEX_HEAD.unpack_from(end)[3])
+    return int(_INDEX_HEAD.unpack_from(end)[4])
 
 
 def decode_index(
@@ -161,64 +223,110 @@ def decode_index(
     context = _frame_context(names, log.row_count, log.index_offset + len(end))
     if not digester.matches(log.digest, context, head, end):
         raise CorruptDataError(f"entry log {_shown(names)}: digest mismatch outside its blocks")
-    magic, version, count, begin = _INDEX_HEAD.unpack_from(end)
-    digest_size = len(log.digest) // 2
-    entry_size = _BLOCK_HEAD.size + digest_size
+    magic, version, count, columns, begin = _INDEX_HEAD.unpack_from(end)
+    section_size = _LENGTH.size + len(log.digest) // 2
+    entry_size = _ROW_COUNT.size + (1 + columns) * section_size
     if magic != _MAGIC or version != 1 or _INDEX_HEAD.size + count * entry_size > len(end):
         raise CorruptDataError(f"entry log {_shown(names)}: unknown or damaged block index")
     blocks: list[Block] = []
     offset, row = begin, 0
     for ordinal in range(count):
         at = _INDEX_HEAD.size + ordinal * entry_size
-        rows, length = _BLOCK_HEAD.unpack_from(end, at)
-        digest = end[at + _BLOCK_HEAD.size : at + entry_size].hex()
-        blocks.append(Block(ordinal, row, rows, offset, length, digest))
-        offset, row = offset + length, row + rows
+        (rows,) = _ROW_COUNT.unpack_from(end, at)
+        packed = end[at + _ROW_COUNT.size : at + entry_size]
+        block = Block(ordinal, row, rows, offset, packed, section_size)
+        blocks.append(block)
+        offset, row = offset + block.length, row + rows
     if offset != log.index_offset or row != log.row_count or not _are_sane(blocks):
         raise CorruptDataError(f"entry log {_shown(names)}: block index contradicts its record")
     return blocks
 
 
+def ranges_to_read(
+    block: Block, columns: Sequence[int], bytes_per_request: int
+) -> list[tuple[int, int]]:
+    """Return the begin and end in ``block`` of what to read for ``columns`` (indexes).
+
+    A gap is read along if that takes no longer than a further request. If the columns are most of
+    the block, it is read whole: otherwise the reader copies what it has read (``sparse_block``).
+    """
+    numbers = {0, *(column + 1 for column in columns)}
+    sections = enumerate(pairwise(accumulate(block.section_lengths(), initial=0)))
+    wanted = [
+        (begin, end) for number, (begin, end) in sections if number in numbers and begin < end
+    ]
+    if 2 * sum(end - begin for begin, end in wanted) >= block.length:
+        return [(0, block.length)]
+    ranges: list[tuple[int, int]] = []
+    for begin, end in wanted:
+        if ranges and begin - ranges[-1][1] <= bytes_per_request:
+            begin, _ = ranges.pop()
+        ranges.append((begin, end))
+    return ranges
+
+
+def sparse_block(length: int) -> memoryview:
+    """Return room for some ranges of a block; the system gives no memory for what is not written.
+
+    The rest has any bytes. No decoder looks at them.
+    """
+    return memoryview(pa.allocate_buffer(length)).cast("B")
+
+
 def check_block(
-    data: bytes, block: Block, digester: Digester, log: EntryLog, *, ledger_id: int
+    data: Buffer,
+    block: Block,
+    digester: Digester,
+    log: EntryLog,
+    *,
+    ledger_id: int,
+    columns: Sequence[int] | None = None,
 ) -> None:
-    """Compare the stored bytes of ``block`` with its digest.
+    """Compare the stored bytes of ``block`` with their digests.
+
+    Args:
+        columns: indexes of the columns to check, None for all; the metadata is always checked.
 
     Raises:
         CorruptDataError: they differ.
     """
-    names = (ledger_id, log.attempt_id, log.stripe)
-    if not digester.matches(block.digest, _block_context(names, block.ordinal), data):
-        raise CorruptDataError(
-            f"entry log {_shown(names)}: digest mismatch in block {block.ordinal}"
-        )
+    names, stored = (ledger_id, log.attempt_id, log.stripe), memoryview(data)
+    place = _block_place(names, block.ordinal)
+    for section in block.sections(columns):
+        context = f"{place} {section.number}"
+        if not digester.matches(section.digest, context, stored[section.begin : section.end]):
+            what = f"column {section.number}" if section.number else "the metadata"
+            raise CorruptDataError(
+                f"entry log {_shown(names)}: digest mismatch in {what} of block {block.ordinal}"
+            )
 
 
 def decode_block(
-    data: bytes,
+    data: bytes | memoryview,
     block: Block,
-    schema: pa.Schema,
+    layout: BatchLayout,
     log: EntryLog,
     *,
     ledger_id: int,
     columns: Sequence[int] | None = None,
 ) -> pa.RecordBatch:
-    """Decode the rows in ``data``, whose digest was checked; zero-copy if uncompressed.
+    """Decode the rows in ``data``, whose digests were checked; zero-copy if uncompressed.
 
     Args:
         columns: indexes of the columns to decode, None for all.
 
     Raises:
-        CorruptDataError: Arrow finds the batch malformed.
+        CorruptDataError: Arrow finds the batch malformed, or a column is not where the index says.
     """
+    limits = {"row_count": block.row_count, "unpacked_bytes_max": _unpacked_max(block.length)}
+    lengths = block.section_lengths()
     try:
-        batch = arrow_message.decode_batch(
-            data,
-            schema,
-            row_count=block.row_count,
-            unpacked_bytes_max=_unpacked_max(len(data)),
-            columns=columns,
-        )
+        if layout.section_lengths(data[: lengths[0]]) != lengths:
+            raise ValueError("the columns are not where the index says")
+        if columns is None:
+            batch = arrow_message.decode_batch(data, layout.schema, **limits)
+        else:
+            batch = arrow_message.decode_columns(data, layout, columns, **limits)
         if batch.num_rows != block.row_count:
             raise pa.ArrowInvalid("row count differs from the index")
     except arrow_message.MALFORMED as error:
@@ -229,13 +337,45 @@ def decode_block(
     return batch
 
 
-def _encode_index(blocks: Sequence[Block], begin: int) -> bytes:
-    index = bytearray(_INDEX_HEAD.pack(_MAGIC, 1, len(blocks), begin))
+def _encode_index(blocks: Sequence[Block], columns: int, begin: int) -> bytes:
+    index = bytearray(_INDEX_HEAD.pack(_MAGIC, 1, len(blocks), columns, begin))
     for block in blocks:
-        index += _BLOCK_HEAD.pack(block.row_count, block.length)
-        index += bytes.fromhex(block.digest)
+        index += _ROW_COUNT.pack(block.row_count)
+        index += block.packed_sections
     index += bytes(-len(index) % _ALIGNMENT)
     return bytes(index)
+
+
+def _section_lengths(block: Sequence[Buffer], layout: BatchLayout) -> list[int]:
+    """Return the lengths of the sections of ``block``, found as a reader finds them.
+
+    Raises:
+        InvalidRequestError: a reader would refuse the block.
+    """
+    prefix = b"".join(next(_cut(block, [arrow_message.PREFIX_BYTES])))
+    try:
+        metadata = next(_cut(block, [arrow_message.metadata_length(prefix)]))
+        lengths = layout.section_lengths(b"".join(metadata))
+        if sum(lengths) != sum(map(len, block)):
+            raise ValueError("the block has bytes outside of its columns")
+    except arrow_message.MALFORMED as error:
+        raise InvalidRequestError(
+            f"Arrow stores a block in a form that readers refuse: {error}",
+            hint="use the version of pyarrow that bkspark was tested with",
+        ) from error
+    return lengths
+
+
+def _cut(parts: Sequence[Buffer], lengths: Sequence[int]) -> Iterator[list[memoryview]]:
+    """Yield the bytes of ``parts`` in runs of the given lengths, without a copy."""
+    rest, part = iter(parts), memoryview(b"")
+    for length in lengths:
+        run = []
+        while length:
+            part = part or memoryview(next(rest))
+            run.append(part[:length])
+            part, length = part[length:], length - len(run[-1])
+        yield run
 
 
 def _are_sane(blocks: Sequence[Block]) -> bool:
@@ -246,8 +386,9 @@ def _unpacked_max(length: int) -> int:
     return max(UNPACKED_BYTES_FREE, UNPACKED_RATIO_MAX * length)
 
 
-def _block_context(names: tuple[int, str, int], ordinal: int) -> str:
-    return f"entry log block 1 {names[0]} {names[1]} {names[2]} {ordinal}"
+def _block_place(names: tuple[int, str, int], ordinal: int) -> str:
+    """Return the context of the digests of a block, but for the number of the section."""
+    return f"entry log section 1 {names[0]} {names[1]} {names[2]} {ordinal}"
 
 
 def _frame_context(names: tuple[int, str, int], row_count: int, length_bytes: int) -> str:

@@ -18,6 +18,7 @@ from bkspark.cluster.log_messages import BadCopy, step_over
 from bkspark.errors import BookieUnavailableError, CorruptDataError, NotEnoughBookiesError
 from bkspark.format import entry_log as entry_log_format
 from bkspark.format import layout
+from bkspark.format.arrow_message import BatchLayout
 from bkspark.format.digest import Digester
 from bkspark.format.entry_log import Block
 from bkspark.protocol.ledger.record import EntryLog
@@ -61,24 +62,42 @@ class EntryLogFile:
         return data
 
     def block_bytes(self, block: Block) -> bytes:
-        """Read the stored bytes of ``block`` and check them against its digest."""
+        """Read the stored bytes of ``block`` and check them against their digests."""
         data = self.read(block.offset, block.length)
-        entry_log_format.check_block(
-            data, block, self._digester, self._log, ledger_id=self._ledger_id
-        )
+        self._check(data, block)
         return data
 
     def block_rows(
-        self, block: Block, schema: pa.Schema, columns: Sequence[int] | None = None
+        self, block: Block, layout: BatchLayout, columns: Sequence[int] | None = None
     ) -> pa.RecordBatch:
-        """Read the rows of ``block``; only ``columns`` (indexes) if given."""
+        """Read the rows of ``block``; of ``columns`` (indexes) only, if given.
+
+        The bytes of other columns are not checked, and those far from the wanted ones not read.
+        """
+        data = self._read_columns(block, columns)
+        self._check(data, block, columns)
         return entry_log_format.decode_block(
-            self.block_bytes(block),
-            block,
-            schema,
-            self._log,
-            ledger_id=self._ledger_id,
-            columns=columns,
+            data, block, layout, self._log, ledger_id=self._ledger_id, columns=columns
+        )
+
+    def _read_columns(self, block: Block, columns: Sequence[int] | None) -> bytes | memoryview:
+        """Read the bytes of ``columns``, each at its position in the block."""
+        ranges = whole = [(0, block.length)]
+        if columns is not None:
+            cost = self._root.bytes_per_request
+            ranges = entry_log_format.ranges_to_read(block, columns, cost)
+        if ranges == whole:
+            return self.read(block.offset, block.length)
+        data = entry_log_format.sparse_block(block.length)
+        for begin, end in ranges:
+            data[begin:end] = self.read(block.offset + begin, end - begin)
+        return data.toreadonly()
+
+    def _check(
+        self, data: bytes | memoryview, block: Block, columns: Sequence[int] | None = None
+    ) -> None:
+        entry_log_format.check_block(
+            data, block, self._digester, self._log, ledger_id=self._ledger_id, columns=columns
         )
 
     def pieces(self, begin: int = 0) -> Iterator[bytes]:

@@ -126,6 +126,7 @@ class FileTests(BookieFixtures):
             assert root.read(MARKER, 10, 1) == b""
             assert root.read(MARKER, 2**40, 1) == b""
             assert root.read(MARKER, 0, 0) == b""
+            assert root.bytes_per_request >= 0
             for begin, length in ((-1, 1), (0, -1)):
                 with pytest.raises(InvalidRequestError):
                     root.read(MARKER, begin, length)

@@ -145,6 +145,10 @@ class FaultyRoot:
         self._run = faults.run
         self._faults = faults
 
+    @property
+    def bytes_per_request(self) -> int:
+        return self._inner.bytes_per_request
+
     def put_new(self, name: str, data: Buffer, *, once: bool = False) -> bool:
         return self._run("put_new", name, lambda: self._inner.put_new(name, data, once=once))
 

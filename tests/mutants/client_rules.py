@@ -191,6 +191,27 @@ MUTANTS = (
         (f"{READS}::test_one_bad_file_of_the_first_ledger_does_not_condemn_its_bookie",),
     ),
     Mutant(
+        "the columns that are read are not checked",
+        "EntryLogFile.block_rows",
+        Drop("self._check"),
+        (f"{READS}::test_a_damaged_column_matters_to_its_readers",),
+    ),
+    Mutant(
+        "each column that is read is checked with all others",
+        "EntryLogFile.block_rows",
+        Replace("self._check(data, block, columns)", "self._check(data, block)"),
+        (f"{READS}::test_a_damaged_column_matters_to_its_readers",),
+    ),
+    Mutant(
+        "a reader of a column reads all",
+        "EntryLogFile._read_columns",
+        Replace("columns is not None", "False"),
+        (
+            "tests/integration/dataframe/test_write_and_read.py"
+            "::test_a_projection_reads_the_bytes_of_its_columns",
+        ),
+    ),
+    Mutant(
         "each column that is read is looked for among all",
         "SliceReader._blocks",
         Replace("name in places", "name in list(stored.names)"),

@@ -1,10 +1,11 @@
 """Mutants of what is believed of stored bytes."""
 
-from .change import Replace
+from .change import Drop, Replace
 from .mutant import Mutant
 
 ENTRY_LOG = "tests/unit/format/test_entry_log.py"
 BLOCKS = "tests/unit/format/test_hostile_blocks.py"
+COLUMNS = "tests/unit/format/test_block_columns.py"
 HEADERS = "tests/unit/format/test_headers.py"
 RECORDS = "tests/unit/format/test_hostile_records.py"
 SMALL = "tests/unit/format/test_small_records.py"
@@ -14,14 +15,14 @@ FORGED = "tests/integration/dataframe/test_forged_copies.py"
 
 BLOCK_PLACE = f"{ENTRY_LOG}::test_a_block_is_bound_to_its_place"
 INDEX_PLACE = f"{ENTRY_LOG}::test_an_index_is_bound_to_its_place"
-BLOCK_CONTEXT = 'f"entry log block 1 {names[0]} {names[1]} {names[2]} {ordinal}"'
+BLOCK_CONTEXT = 'f"entry log section 1 {names[0]} {names[1]} {names[2]} {ordinal}"'
 FRAME_CONTEXT = 'f"entry log frame 1 {names[0]} {names[1]} {names[2]} {row_count} {length_bytes}"'
 
 
 def block_context_without(part: str, name: str) -> Mutant:
     return Mutant(
         f"the digest of a block does not bind its {name}",
-        "_block_context",
+        "_block_place",
         Replace(BLOCK_CONTEXT, BLOCK_CONTEXT.replace(part, "")),
         (BLOCK_PLACE,),
     )
@@ -70,10 +71,10 @@ MUTANTS = (
     ),
     Mutant(
         "inline rows may be packed",
-        "decode_batch",
+        "_require_bounded",
         Replace(
-            "not unpacked_bytes_max or _declared_bytes(message) > unpacked_bytes_max",
-            "unpacked_bytes_max and _declared_bytes(message) > unpacked_bytes_max",
+            "not unpacked_bytes_max or _declared_bytes(message, buffers) > unpacked_bytes_max",
+            "unpacked_bytes_max and _declared_bytes(message, buffers) > unpacked_bytes_max",
         ),
         (f"{FORGED}::test_what_holds_no_rows_of_the_ledger_is_stepped_over",),
     ),
@@ -99,8 +100,71 @@ MUTANTS = (
     frame_context_without("{names[2]}", "stripe"),
     frame_context_without("{row_count}", "number of rows"),
     Mutant(
+        "the digest of a column does not bind its number, when it is written or read",
+        "format.entry_log",
+        (
+            Replace("f'{place} {number}'", "place"),
+            Replace("f'{place} {section.number}'", "place"),
+        ),
+        (f"{COLUMNS}::test_a_column_is_bound_to_its_place",),
+    ),
+    Mutant(
+        "the digest of the metadata of a block is not checked",
+        "check_block",
+        Replace("block.sections(columns)", "block.sections(columns)[1:]"),
+        (
+            f"{COLUMNS}::test_damage_matters_to_the_readers_of_its_column",
+            f"{COLUMNS}::test_the_message_names_what_is_damaged",
+        ),
+    ),
+    Mutant(
+        "only the first of the columns that are read is checked",
+        "check_block",
+        Replace("block.sections(columns)", "block.sections(columns)[:2]"),
+        (f"{COLUMNS}::test_the_message_names_what_is_damaged",),
+    ),
+    Mutant(
+        "the columns of a block may lie elsewhere than its index says",
+        "decode_block",
+        Replace("layout.section_lengths(data[: lengths[0]]) != lengths", "False"),
+        (
+            f"{COLUMNS}::test_a_buffer_outside_of_its_column_is_refused",
+            f"{COLUMNS}::test_an_index_with_other_columns_than_the_message_is_refused",
+        ),
+    ),
+    Mutant(
+        "a buffer may lie in another column",
+        "_require_in_order",
+        Replace("offset < end or length < 0", "length < 0"),
+        (f"{COLUMNS}::test_a_buffer_outside_of_its_column_is_refused",),
+    ),
+    Mutant(
+        "there may be bytes before the first column",
+        "BatchLayout.section_lengths",
+        Replace("begins[0]", "False"),
+        (f"{COLUMNS}::test_bytes_before_the_first_column_are_refused",),
+    ),
+    Mutant(
+        "what a column unpacks to is not bounded",
+        "decode_columns",
+        Drop("_require_bounded"),
+        (f"{COLUMNS}::test_only_the_wanted_columns_are_unpacked",),
+    ),
+    Mutant(
+        "a block is written without a look at its columns",
+        "entry_log._section_lengths",
+        Replace("sum(lengths) != sum(map(len, block))", "False"),
+        (f"{COLUMNS}::test_a_block_that_readers_would_refuse_is_not_written",),
+    ),
+    Mutant(
+        "the columns of a block are read one by one",
+        "ranges_to_read",
+        Replace("begin - ranges[-1][1] <= bytes_per_request", "False"),
+        (f"{COLUMNS}::test_near_columns_are_read_at_once",),
+    ),
+    Mutant(
         "an end of stream is no damage",
-        "decode_batch",
+        "_read_message",
         Replace("EOFError", "KeyError"),
         (f"{BLOCKS}::test_what_is_no_batch_is_refused",),
     ),

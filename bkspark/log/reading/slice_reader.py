@@ -22,6 +22,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import BookKeeperError, CorruptDataError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import arrow_schema
+from bkspark.format.arrow_message import BatchLayout
 from bkspark.format.arrow_schema import ENTRY_COLUMN, LEDGER_COLUMN, OFFSET_COLUMN
 from bkspark.format.entry_log import Block
 from bkspark.ledger.entry_log_reader import EntryLogFile, EntryLogReader, NoGoodSourceError
@@ -214,12 +215,12 @@ class SliceReader:
         self, item: Slice, ledger: LedgerToRead, file: EntryLogFile, done: int
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of ``item`` in each block after the first ``done`` blocks."""
-        stored = arrow_schema.decode(ledger.schema)
-        places = {name: place for place, name in enumerate(stored.names)}
+        layout = BatchLayout(arrow_schema.decode(ledger.schema))
+        places = {name: place for place, name in enumerate(layout.schema.names)}
         columns = [places[name] for name in self.schema.names if name in places]
         for block, begin, end in list(_wanted(item, file))[done:]:
             # Without columns the index alone gives the number of rows.
-            rows = file.block_rows(block, stored, columns) if columns else None
+            rows = file.block_rows(block, layout, columns) if columns else None
             part = rows and rows.slice(begin - block.first_row, end - begin)
             first = item.first_entry_id + begin * ledger.stripe_count
             yield self._dressed(part, ledger, first, end - begin)

@@ -16,6 +16,7 @@ from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
 from bkspark.format import arrow_schema, plain_arrays
+from bkspark.format.arrow_message import BatchLayout
 from bkspark.ledger.entry_log_reader import EntryLogFile, EntryLogReader, NoGoodSourceError
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.target import BatchTarget
@@ -85,7 +86,7 @@ def blocks_of(
     Raises:
         NotEnoughBookiesError: no bookie gives a good copy of the file.
     """
-    schema = arrow_schema.decode(staging.schema)
+    layout = BatchLayout(arrow_schema.decode(staging.schema))
     reader = EntryLogReader(
         log.entry_log,
         _holders(log, staging),
@@ -94,7 +95,7 @@ def blocks_of(
     )
 
     def blocks(file: EntryLogFile, done: int) -> Iterator[pa.RecordBatch]:
-        return (file.block_rows(block, schema) for block in file.blocks[done:])
+        return (file.block_rows(block, layout) for block in file.blocks[done:])
 
     try:
         yield from reader.read(blocks)

@@ -12,7 +12,7 @@ from bkspark.format import journal, layout
 from bkspark.log.batch.commit import commit
 from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.testing.faulty import Fault, Operation
-from tests.integration.rig import SCHEMA, Rig, flat, partitions_of, rows_from
+from tests.integration.rig import SCHEMA, Rig, compressed, flat, partitions_of, rows_from
 
 Rigs = Callable[..., Rig]
 WITH_OFFSET = pa.schema([("_offset", pa.int64()), *SCHEMA])
@@ -125,6 +125,23 @@ def test_a_replica_that_turns_bad_in_the_middle_is_followed_by_another(make_rig:
     rows, reader = read(rig)
     assert [row[1:] for row in rows] == flat([[rows_from(0, 40)]])
     assert len(reader.faults) == 2
+
+
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+def test_a_damaged_column_matters_to_its_readers(rig: Rig, compression: str) -> None:
+    rig.blocks = compressed(rig.blocks, compression)
+    result = rig.write([[rows_from(0, 4)]])
+    ledger = rig.ledger(result.ledger_id)
+    victim = ledger.last_fragment.ensemble[0].bookie_id
+    (name,) = files_of(rig, victim)
+    data = rig.file_bytes(victim, name)
+    index_offset = data.index(b"\xff\xff\xff\xff\0\0\0\0BKINDEX1")
+    rig.replace_file(victim, name, flipped(data, index_offset - 1))
+    for column, reasons in (("n", []), ("s", ["digest mismatch in column 2 of block 0"])):
+        reader = SliceReader(pa.schema([SCHEMA.field(column)]))
+        (found,) = rig.batches(reader, 0, 4)
+        assert found == rows_from(0, 4).select([column])
+        assert [fault.reason.partition(": ")[2] for fault in reader.faults] == reasons
 
 
 def test_without_a_good_replica_the_error_names_offset_and_reasons(

@@ -9,6 +9,7 @@ import pytest
 from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError, UnauthorizedError
 from bkspark.format import entry_log
+from bkspark.ledger.entry_log_reader import EntryLogFile
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.reading.slice_reader import SliceReader
@@ -224,14 +225,14 @@ def test_a_projection_decodes_only_the_columns_it_names(
     partitions = partitions_of(10)
     rig.write(partitions)
     decoded: list[list[str]] = []
-    decode = entry_log.arrow_message.decode_batch
+    decode = entry_log.arrow_message.decode_columns
 
     def recorded(*args: object, **options: object) -> pa.RecordBatch:
         batch = decode(*args, **options)
         decoded.append(batch.schema.names)
         return batch
 
-    monkeypatch.setattr(entry_log.arrow_message, "decode_batch", recorded)
+    monkeypatch.setattr(entry_log.arrow_message, "decode_columns", recorded)
     rows = [
         row
         for batch in rig.batches(SliceReader(pa.schema([("s", pa.string())])), 0, 10)
@@ -245,6 +246,38 @@ def test_a_projection_decodes_only_the_columns_it_names(
     found = [row for batch in rig.batches(SliceReader(meta), 0, 10) for row in batch.to_pylist()]
     assert found == [{"_entry_id": n, "_ledger_id": 0} for n in range(10)]
     assert decoded == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "requests", "share"),
+    [(["c0"], 1, 0.05), (["c20"], 2, 0.05), (["c39", "c20"], 3, 0.08), (["c21", "c20"], 2, 0.08)],
+    ids=str,
+)
+def test_a_projection_reads_the_bytes_of_its_columns(
+    rig: Rig,
+    columns: list[str],
+    requests: int,
+    share: float,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of forty columns, whose file has one block of 2 MB."""
+    count = 6_500
+    numbers = [pa.array(range(n, n + count), pa.int64()) for n in range(40)]
+    batch = pa.record_batch(numbers, names=[f"c{n}" for n in range(40)])
+    rig.blocks = replace(rig.blocks, rows_per_block=count, target_bytes=2**22)
+    rig.write([[batch]], (1, 1, 1), schema=batch.schema)
+    read, lengths = EntryLogFile.read, []
+
+    def recorded(file: EntryLogFile, begin: int, length: int) -> bytes:
+        lengths.append(length)
+        return read(file, begin, length)
+
+    monkeypatch.setattr(EntryLogFile, "read", recorded)
+    wanted = pa.schema([(name, pa.int64()) for name in columns])
+    (found,) = rig.batches(SliceReader(wanted), 0, count)
+    assert found == batch.select(columns)
+    assert len(lengths) == 2 + requests  # of the file: index and head
+    assert sum(lengths) < share * batch.nbytes
 
 
 def test_log_names_are_checked_before_anything_is_made(rig: Rig) -> None:

@@ -78,6 +78,7 @@ def test_every_byte_of_an_entry_log_that_is_flipped_is_found(memory_rig: Rig, st
         assert bad.mark is not None
         assert (bad.mark.entry_logs, bad.mark.entries) == ((name,), ())
         blocks.add(damage.block)
+        assert ("of block" in damage.reason) == (damage.block is not None)
         memory_rig.replace_file(one, name, data)
     assert blocks >= {None, 0}
 

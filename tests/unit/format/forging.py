@@ -6,10 +6,12 @@ Written from the description of the formats, not with the encoders.
 import json
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 
+from bkspark.format.arrow_message import MALFORMED, PREFIX_BYTES, BatchLayout, metadata_length
 from bkspark.format.digest import crc32c
 from bkspark.format.journal import decode_journal
 from bkspark.protocol.ledger.record import AddRecord, EntryLog
@@ -27,21 +29,43 @@ def forged_log(
     head: bytes = HEAD,
     index_head: bytes | None = None,
     lengths: list[int] | None = None,
+    sections: list[int] | None = None,
     row_count: int | None = None,
 ) -> StoredLog:
-    """An entry log of any bytes as blocks, each with its claimed rows; all digests are right."""
+    """An entry log of any bytes as blocks, each with its claimed rows; all digests are right.
+
+    Args:
+        lengths: what the index says of the length of each block.
+        sections: what it says of the length of each section of the blocks.
+    """
     key, names = digester(), f"{LEDGER} {ATTEMPT} 0"
-    index = index_head or struct.pack("<16sIIQ", INDEX_MAGIC, 1, len(blocks), len(head))
+    values = (INDEX_MAGIC, 1, len(blocks), len(schema), len(head))
+    index = index_head or struct.pack("<16sIIIQ", *values)
     for ordinal, (data, rows) in enumerate(blocks):
-        length = lengths[ordinal] if lengths else len(data)
-        digest = key.digest(f"entry log block 1 {names} {ordinal}", data)
-        index += struct.pack("<IQ", rows, length) + bytes.fromhex(digest)
+        cut = sections or section_lengths(data, schema)
+        claims = [lengths[ordinal], *(0 for _ in schema)] if lengths else cut
+        index += struct.pack("<I", rows)
+        begin = 0
+        for number, (length, claim) in enumerate(zip(cut, claims, strict=True)):
+            context = f"entry log section 1 {names} {ordinal} {number}"
+            digest = key.digest(context, data[begin : begin + length])
+            index += struct.pack("<Q", claim) + bytes.fromhex(digest)
+            begin += length
     body = b"".join([head, *(data for data, _ in blocks)])
     claimed = sum(rows for _, rows in blocks) if row_count is None else row_count
     length = len(body) + len(index)
     digest = key.digest(f"entry log frame 1 {names} {claimed} {length}", head, index)
     log = EntryLog(ATTEMPT, 0, claimed, length, len(body), digest)
     return StoredLog(body + index, log, schema=schema)
+
+
+def section_lengths(data: bytes, schema: pa.Schema) -> list[int]:
+    """The bytes of the metadata and of each column; the metadata is all of what is no message."""
+    found = []
+    with suppress(*MALFORMED):
+        metadata = data[: metadata_length(data[:PREFIX_BYTES])]
+        found = BatchLayout(schema).section_lengths(metadata)
+    return found if sum(found) == len(data) else [len(data), *(0 for _ in schema)]
 
 
 def message(batch: pa.RecordBatch, compression: str | None = None) -> bytes:

@@ -18,15 +18,19 @@ from bkspark.format import (
     log_record,
     recovery,
 )
+from bkspark.format.arrow_message import BatchLayout
 from bkspark.format.cluster import BookieRecord, ClusterRecord
 from bkspark.format.cookie import Cookie
 from bkspark.format.digest import CRC32C, MAC, Digester, canonical_json, new_spec
 from bkspark.format.entry_log import (
+    Block,
     EntryLogEncoder,
     check_block,
     decode_block,
     decode_index,
     head_length,
+    ranges_to_read,
+    sparse_block,
 )
 from bkspark.format.recovery import LostBookie, StuckRecovery
 from bkspark.protocol.bookies.fullness import Marks
@@ -111,12 +115,22 @@ def read_entry_log(
     key = digester(stored.digest_type)
     end = data[log.index_offset : log.length_bytes]
     head = data[: head_length(end)]
-    batches = []
+    layout, batches = BatchLayout(stored.schema), []
     for block in decode_index(head, end, key, log, **names):
         body = data[block.offset : block.offset + block.length]
-        check_block(body, block, key, log, **names)
-        batches.append(decode_block(body, block, stored.schema, log, columns=columns, **names))
+        if columns is not None:
+            body = only(columns, body, block)
+        check_block(body, block, key, log, columns=columns, **names)
+        batches.append(decode_block(body, block, layout, log, columns=columns, **names))
     return batches
+
+
+def only(columns: list[int], data: bytes, block: Block) -> memoryview:
+    """What a reader of ``columns`` reads of a block where each request costs nothing."""
+    read = sparse_block(block.length)
+    for begin, end in ranges_to_read(block, columns, 0):
+        read[begin:end] = data[begin:end]
+    return read
 
 
 def add_record(

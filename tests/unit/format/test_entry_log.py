@@ -192,7 +192,7 @@ def test_a_block_is_bound_to_its_place(digest_type: str) -> None:
         (one, log, OTHER_LEDGER),
         (replace(two, ordinal=0), log, LEDGER),
     ):
-        with pytest.raises(CorruptDataError, match="digest mismatch in block"):
+        with pytest.raises(CorruptDataError, match="of block"):
             check_block(data, block, key, of, ledger_id=ledger_id)
 
 
@@ -224,7 +224,7 @@ def test_files_and_blocks_that_were_swapped_are_found(digest_type: str) -> None:
     first, second = pair.data[len(head) : two.offset], pair.data[two.offset : -len(end)]
     swapped = head + second + first + end
     assert len(swapped) == len(pair.data)
-    with pytest.raises(CorruptDataError, match="digest mismatch in block 0"):
+    with pytest.raises(CorruptDataError, match="digest mismatch in column 1 of block 0"):
         read_entry_log(pair, swapped)
 
 

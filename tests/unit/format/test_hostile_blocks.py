@@ -41,7 +41,7 @@ def zstd_bomb() -> tuple[pa.Schema, bytes]:
     bomb = struct.pack("<q", HALF_A_GIGABYTE) + megabyte * 512
     parsed = pa.ipc.read_message(pa.py_buffer(small))
     metadata, body = bytearray(parsed.metadata.to_pybytes()), parsed.body.to_pybytes()
-    buffers = list(arrow_message._buffers(parsed))
+    buffers = list(arrow_message._buffers(parsed.metadata.to_pybytes()))
     offset, length = buffers[-1]
     place = metadata.rindex(struct.pack("<qq", offset, length))
     struct.pack_into("<qq", metadata, place, offset, len(bomb))
@@ -92,7 +92,7 @@ def test_buffers_outside_of_their_message_are_refused(compression: str | None, b
     column = pa.record_batch([pa.array(range(64), pa.int64())], names=["n"])
     data = message(column, compression)
     parsed = pa.ipc.read_message(pa.py_buffer(data))
-    offset, length = list(arrow_message._buffers(parsed))[-1]
+    offset, length = list(arrow_message._buffers(parsed.metadata.to_pybytes()))[-1]
     place = data.rindex(struct.pack("<qq", offset, length), 0, len(data) - len(parsed.body))
     for field in (0, 8):
         forged = bytearray(data)
@@ -142,6 +142,8 @@ def test_a_batch_of_no_rows_is_refused() -> None:
 )
 def test_what_is_no_batch_is_refused(data: bytes) -> None:
     refused(forged_log((data, 2)))
+    with pytest.raises(arrow_message.MALFORMED):
+        arrow_message.decode_batch(data, SCHEMA, row_count=2, unpacked_bytes_max=2**20)
 
 
 def test_a_batch_of_another_schema_is_refused() -> None:
@@ -153,8 +155,10 @@ def test_a_batch_of_another_schema_is_refused() -> None:
             refused(forged_log((message(other, compression), 2)))
 
 
-def index_head(version: int = 1, count: int = 1, begin: int = len(HEAD)) -> bytes:
-    return struct.pack("<16sIIQ", INDEX_MAGIC, version, count, begin)
+def index_head(
+    version: int = 1, count: int = 1, columns: int = len(SCHEMA), begin: int = len(HEAD)
+) -> bytes:
+    return struct.pack("<16sIIIQ", INDEX_MAGIC, version, count, columns, begin)
 
 
 @pytest.mark.parametrize(
@@ -164,6 +168,8 @@ def index_head(version: int = 1, count: int = 1, begin: int = len(HEAD)) -> byte
         index_head(count=2),
         index_head(count=2**32 - 1),
         index_head(count=0),
+        index_head(columns=3),
+        index_head(columns=2**32 - 1),
         index_head().replace(b"BKINDEX1", b"BKINDEX2"),
     ],
 )
