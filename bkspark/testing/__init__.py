@@ -1,1 +1,1 @@
-"""For authors of other backends: conformance suites and fault injection."""
+"""For authors of other backends: conformance suites."""

@@ -24,7 +24,7 @@ from bkspark.cluster.log_records import PageMemory
 from bkspark.format import layout
 from bkspark.metadata import memory as stores
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
-from bkspark.testing.faulty import Crash
+from tests.kit.faulty import Crash
 from tests.simulation.environment import SimulatedEnvironment
 from tests.simulation.scheduler import NEVER, Process, Scheduler, Task
 

@@ -16,8 +16,8 @@ from bkspark.metadata.contract import MetadataStore
 from bkspark.metadata.uri import format_store
 from bkspark.storage import connection
 from bkspark.testing.bookie_place import CLUSTER, INCARNATION, a_cookie
-from bkspark.testing.s3 import ALWAYS, S3Proxy, S3Server, s3_proxy, s3_server
-from bkspark.testing.zookeeper import missing, zookeeper
+from tests.kit.s3 import ALWAYS, S3Proxy, S3Server, s3_proxy, s3_server
+from tests.kit.zookeeper import missing, zookeeper
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from typing import Any
 import boto3
 
 from bkspark.bookie.object_store import records_folder
-from bkspark.testing.s3 import S3Server
+from tests.kit.s3 import S3Server
 
 
 class S3Place:

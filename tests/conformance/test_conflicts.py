@@ -13,7 +13,7 @@ from bkspark.errors import (
 )
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.metadata.uri import format_store
-from bkspark.testing.s3 import S3Proxy, S3Server
+from tests.kit.s3 import S3Proxy, S3Server
 
 KEY = "ledgers/0000000000000001"
 IN_FLIGHT = {"status": 409, "code": "ConditionalRequestConflict"}

@@ -15,7 +15,7 @@ from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.log.ledger_list import LoggedLedger, LogPage
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.settings import LogSettings
-from bkspark.testing.zookeeper import missing
+from tests.kit.zookeeper import missing
 from tests.log_with import log_with
 from tests.small_pages import forget_pages, pages_of
 from tests.thorough import always

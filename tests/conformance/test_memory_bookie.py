@@ -6,7 +6,7 @@ from bkspark.bookie import memory, uri
 from bkspark.bookie.contract import Bookie
 from bkspark.testing.bookie_conformance import BookieTests
 from bkspark.testing.bookie_place import a_cookie, address_of
-from bkspark.testing.faulty import Faults, FaultyBookie
+from tests.kit.faulty import Faults, FaultyBookie
 
 
 class MemoryPlace:

@@ -20,7 +20,7 @@ from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.uri import format_store, open_store
 from bkspark.storage.objects import PART_BYTES
 from bkspark.testing.bookie_place import CLUSTER, ENTRIES, INCARNATION, MARKER, a_cookie
-from bkspark.testing.s3 import S3Proxy, S3Server
+from tests.kit.s3 import S3Proxy, S3Server
 
 pytestmark = pytest.mark.thorough
 

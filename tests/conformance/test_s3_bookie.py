@@ -7,7 +7,7 @@ from bkspark.ledger.journals.journal_folder import find_journals
 from bkspark.storage.objects import Objects
 from bkspark.testing.bookie_conformance import BookieTests
 from bkspark.testing.bookie_place import JOURNAL, LEDGER
-from bkspark.testing.s3 import S3Server
+from tests.kit.s3 import S3Server
 
 from .s3_place import S3Place
 

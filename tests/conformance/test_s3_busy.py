@@ -16,8 +16,8 @@ from bkspark.log.batch.target import BlockSettings
 from bkspark.storage import connection
 from bkspark.storage.connection import Pressures
 from bkspark.testing.bookie_place import ENTRIES, MARKER
-from bkspark.testing.s3 import S3Proxy, S3Server
 from tests.integration.rig import SCHEMA, flat
+from tests.kit.s3 import S3Proxy, S3Server
 
 from .bucket_rig import BucketRig
 

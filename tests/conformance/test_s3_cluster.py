@@ -22,7 +22,7 @@ from bkspark.log.reading.read_slices import OffsetRange, plan_log
 from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.log.batch import AttemptReport
-from bkspark.testing.s3 import S3Server
+from tests.kit.s3 import S3Server
 
 LOG = "numbers"
 SCHEMA = pa.schema([("number", pa.int64()), ("name", pa.string())])

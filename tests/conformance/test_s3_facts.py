@@ -16,7 +16,7 @@ import s3fs
 
 from bkspark.storage.address import parse
 from bkspark.storage.objects import Objects
-from bkspark.testing.s3 import HOST, S3Proxy, S3Server, s3_proxy, s3_server
+from tests.kit.s3 import HOST, S3Proxy, S3Server, s3_proxy, s3_server
 
 pytestmark = pytest.mark.thorough
 

@@ -13,7 +13,7 @@ from bkspark.errors import BookieUnavailableError, InvalidRequestError, OutcomeU
 from bkspark.format import layout
 from bkspark.metadata.uri import open_store
 from bkspark.testing.bookie_place import CLUSTER, ENTRIES, INCARNATION, JOURNAL, MARKER, a_cookie
-from bkspark.testing.s3 import S3Proxy, environment
+from tests.kit.s3 import S3Proxy, environment
 
 pytestmark = pytest.mark.thorough
 

@@ -12,7 +12,7 @@ from bkspark.storage.address import parse
 from bkspark.storage.connection import S3Doubt
 from bkspark.storage.objects import Objects
 from bkspark.testing.bookie_place import JOURNAL
-from bkspark.testing.s3 import Keys, S3Server
+from tests.kit.s3 import Keys, S3Server
 from tests.unit.storage.s3.stand_in import BUCKET, S3Store
 
 from .bucket_rig import BucketRig, maintain, write_and_read

@@ -7,7 +7,7 @@ from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.password import Password
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.recovery.recover import recover
-from bkspark.testing.s3 import S3Proxy, S3Server
+from tests.kit.s3 import S3Proxy, S3Server
 
 pytestmark = pytest.mark.thorough
 

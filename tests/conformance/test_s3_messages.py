@@ -15,7 +15,7 @@ from bkspark.storage import connection
 from bkspark.storage.address import parse
 from bkspark.storage.connection import S3Doubt, shown_endpoint
 from bkspark.storage.objects import Objects
-from bkspark.testing.s3 import S3Proxy, S3Server
+from tests.kit.s3 import S3Proxy, S3Server
 
 pytestmark = pytest.mark.thorough
 

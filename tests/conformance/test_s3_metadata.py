@@ -5,7 +5,7 @@ import pytest
 from bkspark.metadata.contract import MetadataStore
 from bkspark.metadata.uri import format_store
 from bkspark.testing.metadata_conformance import MetadataStoreTests
-from bkspark.testing.s3 import S3Server
+from tests.kit.s3 import S3Server
 
 pytestmark = pytest.mark.thorough
 

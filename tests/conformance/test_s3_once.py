@@ -15,7 +15,7 @@ from bkspark.bookie.object_store import records_folder
 from bkspark.cluster.enlisting import Joining, enlist
 from bkspark.errors import BookieUnavailableError
 from bkspark.testing.bookie_place import JOURNAL, MARKER
-from bkspark.testing.s3 import S3Proxy
+from tests.kit.s3 import S3Proxy
 
 MAKERS: dict[str, tuple[str, Callable[[BookieRoot], object]]] = {
     "permission": (MARKER, lambda root: root.put_new(MARKER, b"", once=True)),

@@ -9,7 +9,7 @@ from bkspark.metadata.contract import MetadataStore
 from bkspark.metadata.uri import format_store
 from bkspark.testing.bookie_conformance import BookieTests
 from bkspark.testing.metadata_conformance import MetadataStoreTests
-from bkspark.testing.s3 import S3Server
+from tests.kit.s3 import S3Server
 
 from .bucket_rig import BucketRig, maintain, write_and_read
 from .s3_place import S3Place

@@ -9,7 +9,7 @@ from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.metadata.uri import format_store
 from bkspark.metadata.zookeeper import VALUE_BYTES_MAX
 from bkspark.testing.metadata_conformance import KEY, MetadataStoreTests
-from bkspark.testing.zookeeper import missing, zookeeper
+from tests.kit.zookeeper import missing, zookeeper
 
 pytestmark = [pytest.mark.thorough, pytest.mark.skipif(bool(missing()), reason=missing())]
 

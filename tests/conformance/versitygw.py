@@ -19,7 +19,7 @@ from uuid import uuid4
 
 import boto3
 
-from bkspark.testing.s3 import HOST, S3Server, environment
+from tests.kit.s3 import HOST, S3Server, environment
 
 VERSION = "v1.8.0"
 _MODULE = "github.com/versity/versitygw/cmd/versitygw"

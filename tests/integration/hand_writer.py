@@ -32,7 +32,7 @@ from bkspark.protocol.ledger.record import AddRecord, Made, confirmation
 from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.recovery.steps import Failure
 from bkspark.protocol.writer.adding import PendingAdds
-from bkspark.testing.faulty import Operation, StorageFaults
+from tests.kit.faulty import Operation, StorageFaults
 
 from .rig import Rig
 

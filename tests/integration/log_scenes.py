@@ -13,7 +13,7 @@ from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.log_writer import LogWriter
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
-from bkspark.testing.faulty import Operation
+from tests.kit.faulty import Operation
 
 from .rig import Rig
 

@@ -29,7 +29,7 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.log.batch import AttemptReport
 from bkspark.protocol.log.record import LogRecord
-from bkspark.testing.faulty import StorageFaults
+from tests.kit.faulty import StorageFaults
 
 LOG = "events"
 SCHEMA = pa.schema([pa.field("n", pa.int64()), pa.field("s", pa.string())])

@@ -18,7 +18,7 @@ from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.log.cursors import Cursor
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.log_writer import LogWriter
-from bkspark.testing.faulty import Crash
+from tests.kit.faulty import Crash
 from tests.simulation.clients import Clients
 from tests.simulation.log_oracle import LogOracle
 from tests.simulation.log_told import Reading, value_of

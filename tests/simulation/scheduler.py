@@ -12,7 +12,7 @@ from typing import Protocol
 
 from greenlet import getcurrent, greenlet
 
-from bkspark.testing.faulty import Crash
+from tests.kit.faulty import Crash
 from tests.simulation.exhaustive.dependence import Access
 
 STEPS_PER_SECOND = 5000

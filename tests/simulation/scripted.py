@@ -11,7 +11,7 @@ from random import Random
 
 from bkspark import environment
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.testing.faulty import METADATA
+from tests.kit.faulty import METADATA
 from tests.simulation.clients import Clients
 from tests.simulation.disks import URI
 from tests.simulation.environment import SimulatedEnvironment

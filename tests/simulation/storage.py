@@ -10,7 +10,7 @@ from typing import TypeVar
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.metadata import memory as metadata_memory
-from bkspark.testing.faulty import METADATA, Crash, Faults, StorageFaults
+from tests.kit.faulty import METADATA, Crash, Faults, StorageFaults
 from tests.simulation.disks import URI, Disks
 from tests.simulation.exhaustive.dependence import Access
 from tests.simulation.faults import (

@@ -16,7 +16,7 @@ from bkspark.protocol.ledger.metadata import (
 )
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.settings import LedgerSettings
-from bkspark.testing.faulty import METADATA
+from tests.kit.faulty import METADATA
 from tests.simulation.exhaustive.dependence import Access
 from tests.simulation.exhaustive.symmetry import Turns, is_too_early
 from tests.simulation.scheduler import Process, Scheduler, Task

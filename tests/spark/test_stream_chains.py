@@ -17,8 +17,8 @@ from stream_job import MOMENTS
 from stream_stage import Stage, make_cluster
 
 from bkspark.cluster.cluster import init_cluster
-from bkspark.testing.s3 import s3_server
-from bkspark.testing.zookeeper import missing, zookeeper
+from tests.kit.s3 import s3_server
+from tests.kit.zookeeper import missing, zookeeper
 
 KILLS = int(os.environ.get("BKSPARK_SOAK_KILLS", "1"))
 TURNS = 3

@@ -15,9 +15,9 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, MetadataVersionError, NotEnoughBookiesError
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.testing.faulty import Fault
 from tests.integration.hand_writer import HandWriter
 from tests.integration.rig import Rig
+from tests.kit.faulty import Fault
 
 ALL_BUT_ONE, ALL = Quorum(4, 3, 2), Quorum(5, 3, 2)
 

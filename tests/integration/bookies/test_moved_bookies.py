@@ -14,9 +14,9 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError
 from bkspark.format import cookie as cookie_format
 from bkspark.format.cookie import Cookie
-from bkspark.testing.faulty import Fault
 from tests.integration.rig import Rig, flat, partitions_of
 from tests.integration.waiting import wait_until
+from tests.kit.faulty import Fault
 
 ROWS = partitions_of(40, 30)
 

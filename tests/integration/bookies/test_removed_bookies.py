@@ -21,10 +21,10 @@ from bkspark.format.cluster import BookieRecord
 from bkspark.log.batch import commit as batch_commit
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.writer.steps import Failed
-from bkspark.testing.faulty import Fault, Operation, no_fault
 from tests.integration.hand_writer import HandWriter
 from tests.integration.rig import Rig, flat, partitions_of
 from tests.integration.waiting import wait_for_all_copies, wait_until
+from tests.kit.faulty import Fault, Operation, no_fault
 
 VICTIM = "bookie-1"
 

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from bkspark.cluster.cluster import init_cluster
-from bkspark.testing.s3 import S3Proxy, environment, s3_proxy, s3_server
-from bkspark.testing.zookeeper import ZooKeeperServers, missing, zookeeper
 from tests.integration.hand_writer import violations
+from tests.kit.s3 import S3Proxy, environment, s3_proxy, s3_server
+from tests.kit.zookeeper import ZooKeeperServers, missing, zookeeper
 
 from .child import value_of
 from .log_work import Elsewhere

@@ -9,8 +9,8 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.errors import LedgerFencedError
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.record_writer import RecordWriter
-from bkspark.testing.faulty import Fault, Operation
 from tests.integration.rig import Rig, flat, partitions_of
+from tests.kit.faulty import Fault, Operation
 
 
 def test_two_members_fail_and_each_place_is_taken(make_rig: Callable[..., Rig]) -> None:

@@ -11,8 +11,8 @@ from bkspark.format import layout
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.storage import posix_calls
-from bkspark.testing.faulty import METADATA, Fault, FaultyOs, Moment, Operation
 from tests.integration.rig import Rig, flat, partitions_of, rows_from
+from tests.kit.faulty import METADATA, Fault, FaultyOs, Moment, Operation
 
 Rigs = Callable[..., Rig]
 

@@ -23,8 +23,8 @@ from bkspark.log.batch.target import BatchTarget
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.log.batch import AttemptReport
-from bkspark.testing.faulty import METADATA, Crash, Fault, Moment, Operation, crash_at, fail_at
 from tests.integration.rig import Rig, flat, partitions_of
+from tests.kit.faulty import METADATA, Crash, Fault, Moment, Operation, crash_at, fail_at
 from tests.thorough import always
 
 PARTITIONS = partitions_of(3, 5)

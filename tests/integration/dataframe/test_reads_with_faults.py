@@ -11,8 +11,8 @@ from bkspark.errors import CorruptDataError, NoSuchEntryError
 from bkspark.format import journal, layout
 from bkspark.log.batch.commit import commit
 from bkspark.log.reading.slice_reader import SliceReader
-from bkspark.testing.faulty import Fault, Operation
 from tests.integration.rig import SCHEMA, Rig, compressed, flat, partitions_of, rows_from
+from tests.kit.faulty import Fault, Operation
 
 Rigs = Callable[..., Rig]
 WITH_OFFSET = pa.schema([("_offset", pa.int64()), *SCHEMA])

@@ -21,7 +21,6 @@ from bkspark.errors import (
 from bkspark.format import layout
 from bkspark.ledger.recovery import write_back
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
-from bkspark.testing.faulty import METADATA, Fault, Operation
 from tests.integration.hand_writer import (
     Gate,
     HandWriter,
@@ -33,6 +32,7 @@ from tests.integration.hand_writer import (
 )
 from tests.integration.rig import Rig
 from tests.integration.waiting import wait_until
+from tests.kit.faulty import METADATA, Fault, Operation
 
 
 @pytest.fixture

@@ -26,10 +26,10 @@ from bkspark.ledger.recovery.recover import recover
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.target import BatchTarget
 from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.testing.faulty import METADATA, Crash, Fault, Operation
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_at, violations
 from tests.integration.rig import Rig, partitions_of
 from tests.integration.waiting import wait_for_all_copies
+from tests.kit.faulty import METADATA, Crash, Fault, Operation
 
 Rigs = Callable[..., Rig]
 FIVE = (5, 3, 2)

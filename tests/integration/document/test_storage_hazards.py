@@ -21,9 +21,9 @@ from bkspark.errors import CorruptDataError, LedgerFencedError, NotEnoughBookies
 from bkspark.format import layout
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.testing.faulty import Fault, Operation
 from tests.integration.hand_writer import HandWriter, one_by_one, violations
 from tests.integration.rig import Rig, partitions_of, rows_from
+from tests.kit.faulty import Fault, Operation
 
 # --- storage that goes back in time -----------------------------------------------------------
 

@@ -23,10 +23,10 @@ from bkspark.log.reading.log_view import look_at
 from bkspark.log.reading.ordered_read import read_view_in_order
 from bkspark.log.reading.read_slices import OffsetRange, plan_log
 from bkspark.log.reading.slice_reader import SliceReader
-from bkspark.testing.faulty import Fault, Moment, Operation, StorageFaults
 from tests.integration.faults.test_hanging_bookies import Gates
 from tests.integration.rig import LOG, SCHEMA, Rig, flat, partitions_of
 from tests.integration.stream_driver import Driver, expected, settled_rows, the_log
+from tests.kit.faulty import Fault, Moment, Operation, StorageFaults
 from tests.stopwatch import Stopwatch, patience
 from tests.thorough import always
 

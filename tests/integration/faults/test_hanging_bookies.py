@@ -29,10 +29,10 @@ from bkspark.ledger.recovery import running
 from bkspark.ledger.recovery.recover import recover
 from bkspark.ledger.recovery.running import in_threads
 from bkspark.protocol.writer.steps import Failed, Stored
-from bkspark.testing.faulty import METADATA, Operation, StorageFaults
 from tests.integration.hand_writer import Gate, violations
 from tests.integration.rig import Rig
 from tests.integration.waiting import wait_for_all_copies, wait_until
+from tests.kit.faulty import METADATA, Operation, StorageFaults
 from tests.stopwatch import Stopwatch, patience
 from tests.thorough import always
 

@@ -14,10 +14,10 @@ from bkspark.errors import BookKeeperError, InvalidRequestError, OutcomeUnknownE
 from bkspark.ledger.handles import settings
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.log.log_writer import LogWriter
-from bkspark.testing.faulty import METADATA
 from tests.integration.faults.test_hanging_bookies import QUICK, Gates, names_of
 from tests.integration.rig import Rig
 from tests.integration.waiting import wait_for_all_copies, wait_until
+from tests.kit.faulty import METADATA
 from tests.stopwatch import Stopwatch, patience
 from tests.thorough import always
 

@@ -10,9 +10,9 @@ from bkspark.errors import NotEnoughBookiesError, OutcomeUnknownError
 from bkspark.ledger.handles import deadlines, renewals
 from bkspark.ledger.handles.lane import Lane
 from bkspark.ledger.handles.settings import WriterSettings
-from bkspark.testing.faulty import Operation
 from tests.integration.hand_writer import violations
 from tests.integration.rig import Rig
+from tests.kit.faulty import Operation
 
 QUICK = WriterSettings(add_entry_timeout_seconds=0.1, add_entry_quorum_timeout_seconds=0.3)
 SIGNS = 12

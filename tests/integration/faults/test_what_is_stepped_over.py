@@ -14,13 +14,13 @@ from bkspark.log.batch.commit import commit
 from bkspark.log.reading import ordered_read
 from bkspark.log.reading.log_view import look_at
 from bkspark.log.reading.ordered_read import read_view_in_order
-from bkspark.testing.faulty import Crash, Fault, Operation, no_fault
 from tests.integration.dataframe.test_reads_with_faults import files_of
 from tests.integration.ledger.test_durable_copies import is_change
 from tests.integration.log.test_unbounded_appends import append
 from tests.integration.rig import LOG, Rig, flat, partitions_of
 from tests.integration.stream_driver import Driver
 from tests.integration.waiting import wait_for_all_copies
+from tests.kit.faulty import Crash, Fault, Operation, no_fault
 
 Said = Callable[..., list[str]]
 

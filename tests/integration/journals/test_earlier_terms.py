@@ -10,10 +10,10 @@ from bkspark.format import layout
 from bkspark.ledger.deleting import delete_log
 from bkspark.ledger.recovery.recover import recover
 from bkspark.log.reading.log_view import LogWatch
-from bkspark.testing.faulty import Fault, Moment, Operation
 from tests.integration.rig import Rig
 from tests.integration.stream.test_stream_handing_over import rested
 from tests.integration.stream_driver import Driver, tail_of, the_log
+from tests.kit.faulty import Fault, Moment, Operation
 
 
 @pytest.fixture

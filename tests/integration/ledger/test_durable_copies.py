@@ -10,8 +10,8 @@ from bkspark.format import layout
 from bkspark.ledger.copying import copy_entry_log
 from bkspark.ledger.recovery.recover import recover
 from bkspark.log.batch import commit as batch_commit
-from bkspark.testing.faulty import METADATA, Crash, Fault, Operation
 from tests.integration.rig import Rig, partitions_of
+from tests.kit.faulty import METADATA, Crash, Fault, Operation
 
 
 @pytest.fixture

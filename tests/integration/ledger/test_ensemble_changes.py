@@ -27,10 +27,10 @@ from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.writer import ensemble_change
 from bkspark.protocol.writer.adding import PendingAdds
 from bkspark.protocol.writer.steps import Failed, Stored
-from bkspark.testing.faulty import METADATA, Fault, Moment, Operation
 from tests.integration.hand_writer import Gate, violations
 from tests.integration.rig import Rig
 from tests.integration.waiting import wait_for_all_copies, wait_until
+from tests.kit.faulty import METADATA, Fault, Moment, Operation
 
 
 @pytest.fixture

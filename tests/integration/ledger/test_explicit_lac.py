@@ -20,10 +20,10 @@ from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.ledger.recovery.journal_tail import Since, read_tail
 from bkspark.protocol.ledger.record import AddRecord
-from bkspark.testing.faulty import Fault, Operation
 from tests.integration.hand_writer import violations
 from tests.integration.rig import Rig
 from tests.integration.waiting import wait_for_all_copies
+from tests.kit.faulty import Fault, Operation
 
 SOON = WriterSettings(explicit_lac_ms=20)
 READER = """

@@ -11,10 +11,10 @@ from bkspark.cluster import bookie_client
 from bkspark.format import layout
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
-from bkspark.testing.faulty import Fault, Moment, Operation
 from tests.integration.hand_writer import Gate, good_copies, violations
 from tests.integration.rig import Rig
 from tests.integration.waiting import wait_for_all_copies, wait_until
+from tests.kit.faulty import Fault, Moment, Operation
 
 SECONDS = 60
 

@@ -14,10 +14,10 @@ from bkspark.errors import (
 )
 from bkspark.ledger.handles.settings import ReaderSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
-from bkspark.testing.faulty import Fault, Operation
 from tests.integration.hand_writer import Gate, HandWriter
 from tests.integration.rig import Rig
 from tests.integration.waiting import wait_for_all_copies, wait_until
+from tests.kit.faulty import Fault, Operation
 from tests.stopwatch import Stopwatch
 
 QUICK = ReaderSettings(read_timeout_seconds=0.3)

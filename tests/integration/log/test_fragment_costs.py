@@ -11,9 +11,9 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.ledger.metadata import FRAGMENTS_MAX, LedgerMetadata, LedgerState
 from bkspark.protocol.log.ledger_list import LoggedLedger
-from bkspark.testing.faulty import METADATA
 from tests.integration.log_scenes import SILENT
 from tests.integration.rig import Rig
+from tests.kit.faulty import METADATA
 from tests.log_with import log_with
 from tests.small_pages import forget_pages
 

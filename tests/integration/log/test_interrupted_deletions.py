@@ -28,9 +28,9 @@ from bkspark.log.batch.commit import commit
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.log_writer import LogWriter
 from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.testing.faulty import Crash, Fault, Moment, Operation, crash_at
 from tests.integration.log_scenes import NAME, SENT, SILENT, fill, tell_story, values
 from tests.integration.rig import SCHEMA, Rig, partitions_of
+from tests.kit.faulty import Crash, Fault, Moment, Operation, crash_at
 
 MOMENTS = pytest.mark.parametrize(
     "moment", [Moment.BEFORE, Moment.AFTER], ids=lambda moment: moment.name

@@ -12,7 +12,6 @@ from bkspark.errors import (
 )
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.log_writer import LogWriter
-from bkspark.testing.faulty import Fault, Moment, Operation, fail_at
 from tests.integration.log_scenes import (
     NAME,
     SENT,
@@ -22,6 +21,7 @@ from tests.integration.log_scenes import (
     values,
 )
 from tests.integration.rig import Rig
+from tests.kit.faulty import Fault, Moment, Operation, fail_at
 from tests.thorough import always
 
 STEP = 3

@@ -12,9 +12,9 @@ from bkspark.ledger.handles import backlog
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.log import log_writer
 from bkspark.log.log_writer import LogWriter
-from bkspark.testing.faulty import Operation
 from tests.integration.log_scenes import Held, held_writer
 from tests.integration.rig import Rig
+from tests.kit.faulty import Operation
 
 HALF = b"x" * 1000
 

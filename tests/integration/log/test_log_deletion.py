@@ -14,9 +14,9 @@ from bkspark.ledger.deleting import delete_log
 from bkspark.log import truncation
 from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.testing.faulty import Crash, Fault, Moment, Operation, crash_at
 from tests.integration.log_scenes import NAME, fill, values
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of
+from tests.kit.faulty import Crash, Fault, Moment, Operation, crash_at
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import pytest
 
 from bkspark.bookkeeper import BookKeeper
 from bkspark.log.rolling import RollPolicy
-from bkspark.testing.faulty import METADATA, Fault, Moment, Operation, no_fault
 from tests.integration.log_scenes import NAME, SILENT
 from tests.integration.rig import Rig
 from tests.integration.stream_driver import Driver, expected, settled_rows
 from tests.integration.waiting import wait_for_all_copies
+from tests.kit.faulty import METADATA, Fault, Moment, Operation, no_fault
 
 
 @pytest.fixture

@@ -26,7 +26,6 @@ from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.log import own_tail
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.log_writer import LogWriter
-from bkspark.testing.faulty import Fault, Operation
 from tests.integration.log_scenes import (
     SILENT,
     fill,
@@ -34,6 +33,7 @@ from tests.integration.log_scenes import (
 )
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of, rows_from
 from tests.integration.waiting import wait_until
+from tests.kit.faulty import Fault, Operation
 from tests.thorough import always
 
 

@@ -18,8 +18,8 @@ from bkspark.log.batch.target import BatchTarget
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.log.batch import AttemptReport
 from bkspark.protocol.log.ledger_list import LoggedLedger, LogPage
-from bkspark.testing.faulty import Crash, Fault, Moment, Operation, crash_at, fail_at
 from tests.integration.rig import Rig, flat, partitions_of
+from tests.kit.faulty import Crash, Fault, Moment, Operation, crash_at, fail_at
 from tests.log_with import log_with
 from tests.small_pages import forget_pages, pages_of
 

@@ -11,9 +11,9 @@ from bkspark.format import layout
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.reading.log_view import look_at
 from bkspark.protocol.log.ledger_list import LoggedLedger
-from bkspark.testing.faulty import METADATA
 from tests.integration.log_scenes import SILENT
 from tests.integration.rig import Rig
+from tests.kit.faulty import METADATA
 from tests.log_with import log_with
 from tests.small_pages import forget_pages
 

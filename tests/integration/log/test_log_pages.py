@@ -23,9 +23,9 @@ from bkspark.log import truncation
 from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.log.ledger_list import LogPage, PageContents
-from bkspark.testing.faulty import Fault, Operation
 from tests.integration.log_scenes import NAME, fill, values
 from tests.integration.rig import Rig, flat, partitions_of
+from tests.kit.faulty import Fault, Operation
 from tests.small_pages import forget_pages, pages_of
 
 COUNTS = (2, 1, 3, 1, 1, 2, 2, 1, 1, 3, 1, 2)

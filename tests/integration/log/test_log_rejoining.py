@@ -10,9 +10,9 @@ import pytest
 
 from bkspark.bookkeeper import BookKeeper
 from bkspark.format import layout
-from bkspark.testing.faulty import METADATA, DecideOperation, Fault, Moment, Operation, no_fault
 from tests.integration.log_scenes import NAME, SILENT, assert_sound, fill, values
 from tests.integration.rig import Rig
+from tests.kit.faulty import METADATA, DecideOperation, Fault, Moment, Operation, no_fault
 
 
 @pytest.fixture

@@ -18,10 +18,10 @@ from bkspark.log.log_handle import LogHandle
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.undecided import Undecided
 from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.testing.faulty import Crash, Fault, Moment, Operation, crash_at
 from tests.integration.log_scenes import fill, values
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of
 from tests.integration.stream_driver import Driver, expected, settled_rows, the_log
+from tests.kit.faulty import Crash, Fault, Moment, Operation, crash_at
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from bkspark.errors import (
 from bkspark.format import layout
 from bkspark.log import opening
 from bkspark.log.log_writer import LogWriter
-from bkspark.testing.faulty import METADATA, Fault, Moment, Operation
 from tests.integration.log_scenes import (
     NAME,
     SILENT,
@@ -32,6 +31,7 @@ from tests.integration.log_scenes import (
     values,
 )
 from tests.integration.rig import Rig
+from tests.kit.faulty import METADATA, Fault, Moment, Operation
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from bkspark.ledger.deleting import delete_log
 from bkspark.log.cursors import existing_cursor
 from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.testing.faulty import Crash, Operation, no_fault
 from tests.integration.log_scenes import fill, values
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of, rows_from
+from tests.kit.faulty import Crash, Operation, no_fault
 
 
 @pytest.fixture

@@ -17,11 +17,11 @@ from bkspark.log.tail_closing import close_tail
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.testing.faulty import Fault, Moment, Operation
 from tests.integration.log_scenes import NAME, values
 from tests.integration.rig import Rig, flat, partitions_of
 from tests.integration.stream_driver import Driver, expected, settled_rows, the_log
 from tests.integration.waiting import wait_until
+from tests.kit.faulty import Fault, Moment, Operation
 
 FULL, SMALL = Quorum(3, 3, 2), Quorum(2, 2, 2)
 MakeRig = Callable[..., Rig]

@@ -28,9 +28,9 @@ from bkspark.log.streams import appending
 from bkspark.log.tail_closing import close_tail
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.record import Transaction
-from bkspark.testing.faulty import Crash, Fault, Moment, Operation, crash_at, no_fault
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of
 from tests.integration.stream_driver import Driver, settled_rows, tail_of, the_log
+from tests.kit.faulty import Crash, Fault, Moment, Operation, crash_at, no_fault
 from tests.thorough import always
 
 

@@ -13,7 +13,6 @@ from bkspark.ledger.recovery.recover import recover
 from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.log.tail_closing import close_tail
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
-from bkspark.testing.faulty import Fault, Moment, Operation
 from tests.integration.recovery.test_lost_journals import (
     SILENT,
     headed,
@@ -23,6 +22,7 @@ from tests.integration.recovery.test_lost_journals import (
 )
 from tests.integration.rig import Rig, partitions_of
 from tests.integration.stream_driver import Driver, expected, settled_rows, the_log
+from tests.kit.faulty import Fault, Moment, Operation
 
 # --- changes of ensembles ------------------------------------------------------------------------
 

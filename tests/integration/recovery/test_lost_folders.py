@@ -16,9 +16,9 @@ from bkspark.format import layout
 from bkspark.ledger.recovery.fencing import FenceAndRead
 from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.testing.faulty import Fault, Moment, Operation
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_behind
 from tests.integration.rig import Rig, partitions_of
+from tests.kit.faulty import Fault, Moment, Operation
 
 SIZES = [(3, 3, 3), (3, 3, 2)]
 

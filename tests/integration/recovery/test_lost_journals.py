@@ -22,11 +22,11 @@ from bkspark.ledger.recovery.fencing import FindRecord
 from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.recovery.steps import RecordShown
-from bkspark.testing.faulty import Fault, Moment, Operation
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_behind
 from tests.integration.recovery.test_lost_folders import lose_folder, stuck
 from tests.integration.rig import Rig, partitions_of
 from tests.integration.waiting import wait_until
+from tests.kit.faulty import Fault, Moment, Operation
 
 SILENT = WriterSettings(explicit_lac_ms=0)
 LOSSES: dict[str, Callable[[bytes], bytes | None]] = {

@@ -9,9 +9,9 @@ import pytest
 
 from bkspark.admin.absent_bookies import declare_lost
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
-from bkspark.testing.faulty import Fault, Operation
 from tests.integration.hand_writer import HandWriter, one_by_one, violations
 from tests.integration.rig import Rig
+from tests.kit.faulty import Fault, Operation
 
 WRITES = {"put_new", "create", "open_journal", "append", "delete"}
 

@@ -22,9 +22,9 @@ from bkspark.ledger.recovery.recover import recover
 from bkspark.log.batch import commit as batch_commit
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.settings import DigestSpec
-from bkspark.testing.faulty import Crash, Moment, crash_at
 from tests.integration.hand_writer import HandWriter, one_by_one, violations
 from tests.integration.rig import Rig, flat, partitions_of
+from tests.kit.faulty import Crash, Moment, crash_at
 from tests.thorough import always
 
 

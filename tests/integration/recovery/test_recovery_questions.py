@@ -11,9 +11,9 @@ from bkspark.errors import NoSuchLedgerError
 from bkspark.ledger.recovery.recover import recover
 from bkspark.ledger.recovery.recoverer import Recoverer
 from bkspark.protocol.ledger.metadata import LedgerState, Member
-from bkspark.testing.faulty import METADATA
 from tests.integration.hand_writer import HandWriter
 from tests.integration.rig import Rig
+from tests.kit.faulty import METADATA
 
 
 def test_it_reads_the_ledger_once_and_writes_it_twice(memory_rig: Rig) -> None:

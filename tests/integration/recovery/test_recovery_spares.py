@@ -27,9 +27,9 @@ from bkspark.log.batch.target import BatchTarget
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.record import EntryLog
 from bkspark.protocol.recovery.steps import Displaced, Failure, WrittenBack
-from bkspark.testing.faulty import Crash, Fault, Moment, crash_at
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_behind, violations
 from tests.integration.rig import Rig, partitions_of
+from tests.kit.faulty import Crash, Fault, Moment, crash_at
 from tests.thorough import always
 
 

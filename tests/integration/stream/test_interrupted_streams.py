@@ -13,9 +13,9 @@ import pytest
 from bkspark.errors import BookKeeperError, LedgerFencedError
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams.micro_batch import MicroBatch
-from bkspark.testing.faulty import Crash, Moment, Operation, crash_at, fail_at
 from tests.integration.rig import Rig, Row, flat, partitions_of
 from tests.integration.stream_driver import Driver, expected, settled_rows
+from tests.kit.faulty import Crash, Moment, Operation, crash_at, fail_at
 from tests.thorough import always
 
 APPENDED = partitions_of(2, first=9_000)

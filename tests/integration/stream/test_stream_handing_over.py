@@ -24,7 +24,6 @@ from bkspark.log.streams.commit import TailWriterCache, abort
 from bkspark.log.streams.micro_batch import StreamPart
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.log.stream_run import StreamRun
-from bkspark.testing.faulty import Operation, no_fault
 from tests.integration.rig import SCHEMA, Rig
 from tests.integration.stream_driver import (
     QUERY,
@@ -36,6 +35,7 @@ from tests.integration.stream_driver import (
     without_later_writers,
 )
 from tests.integration.waiting import wait_until
+from tests.kit.faulty import Operation, no_fault
 from tests.thorough import always
 
 

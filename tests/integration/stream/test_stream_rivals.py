@@ -8,9 +8,9 @@ import pytest
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError
 from bkspark.ledger.recovery.recover import recover
-from bkspark.testing.faulty import Crash, DecideOperation, Fault, Moment, Operation, crash_at
 from tests.integration.rig import Rig, flat, partitions_of
 from tests.integration.stream_driver import Driver, expected, settled_rows, the_log
+from tests.kit.faulty import Crash, DecideOperation, Fault, Moment, Operation, crash_at
 from tests.thorough import always
 
 

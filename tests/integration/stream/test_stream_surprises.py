@@ -14,9 +14,9 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError
 from bkspark.ledger.deleting import delete_log
 from bkspark.log.tail_closing import close_tail
-from bkspark.testing.faulty import Fault, Operation
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of
 from tests.integration.stream_driver import Driver, expected, settled_rows, the_log
+from tests.kit.faulty import Fault, Operation
 
 NEW = partitions_of(2, first=9_000)
 IS_OVERWRITING = ContextVar("is_overwriting", default=False)

@@ -16,9 +16,9 @@ from bkspark.cluster.password import Password
 from bkspark.format import layout
 from bkspark.ledger.recovery.running import in_threads
 from bkspark.protocol.upkeep.repairing import MemberState, Need, Place, Way
-from bkspark.testing.faulty import METADATA, Operation
 from tests.integration.rig import Rig
 from tests.integration.waiting import wait_for_all_copies
+from tests.kit.faulty import METADATA, Operation
 
 from .scenes import PARTITIONS, audited, copies, members, take, written
 from .test_repair import VALUES, assert_whole, repaired, values

@@ -17,9 +17,9 @@ from bkspark.format import envelope, gone_record, layout
 from bkspark.ledger.recovery.running import in_threads
 from bkspark.log.batch.commit import abort, commit
 from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.testing.faulty import Fault
 from tests.integration.log_scenes import NAME, SILENT, fill, values
 from tests.integration.rig import Rig, flat, partitions_of
+from tests.kit.faulty import Fault
 
 from .garbage import collected, deleted_ledger, files_of, gone, ids_in_metadata, raw_ledger
 

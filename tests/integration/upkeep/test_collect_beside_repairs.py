@@ -12,8 +12,8 @@ from bkspark.admin.collecting.garbage import plan_collection
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError
 from bkspark.ledger.recovery.running import in_threads
-from bkspark.testing.faulty import Crash, Moment, crash_at, fail_at
 from tests.integration.rig import Rig, flat
+from tests.kit.faulty import Crash, Moment, crash_at, fail_at
 from tests.thorough import always
 
 from .garbage import collected

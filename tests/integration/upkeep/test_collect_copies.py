@@ -13,9 +13,9 @@ from bkspark.format.recovery import LostBookie
 from bkspark.log.batch.commit import commit
 from bkspark.log.reading.read_slices import OffsetRange, plan_log
 from bkspark.log.reading.slice_reader import SliceReader
-from bkspark.testing.faulty import METADATA
 from tests.integration.log_scenes import SILENT
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of
+from tests.kit.faulty import METADATA
 
 from .garbage import collected, files_of, raw_ledger
 from .scenes import PARTITIONS, audited, members, take, written

@@ -19,9 +19,9 @@ from bkspark.errors import CorruptDataError, MetadataVersionError, NoSuchEntryEr
 from bkspark.format import layout
 from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.log.ledger_list import LogPage, PageContents
-from bkspark.testing.faulty import Fault, Operation
 from tests.integration.log_scenes import NAME, fill, values
 from tests.integration.rig import Rig, flat, partitions_of
+from tests.kit.faulty import Fault, Operation
 from tests.small_pages import forget_pages, pages_of
 
 from .garbage import collected

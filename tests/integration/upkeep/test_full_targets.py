@@ -20,9 +20,9 @@ from bkspark.bookie import posix
 from bkspark.cluster import bookie_client
 from bkspark.cluster.cluster import Cluster
 from bkspark.ledger.recovery import running
-from bkspark.testing.faulty import Fault, Moment, Operation
 from tests.integration.faults.test_hanging_bookies import Gates
 from tests.integration.rig import LOG, Rig, flat
+from tests.kit.faulty import Fault, Moment, Operation
 from tests.stopwatch import patience
 from tests.thorough import always
 

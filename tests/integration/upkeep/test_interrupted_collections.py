@@ -11,9 +11,9 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError
 from bkspark.log.batch.commit import abort
-from bkspark.testing.faulty import Crash, Fault, Moment, Operation, crash_at, fail_at, no_fault
 from tests.integration.log_scenes import NAME, SILENT, fill, values
 from tests.integration.rig import Rig, flat, partitions_of
+from tests.kit.faulty import Crash, Fault, Moment, Operation, crash_at, fail_at, no_fault
 from tests.thorough import always
 
 PARTITIONS = partitions_of(3, 2)

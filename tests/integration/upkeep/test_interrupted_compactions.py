@@ -11,9 +11,9 @@ from bkspark.admin import log_upkeep as compacting
 from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import BookKeeperError
 from bkspark.log.log_handle import LogHandle
-from bkspark.testing.faulty import Crash, Fault, Moment, Operation, crash_at, fail_at, no_fault
 from tests.integration.log_scenes import NAME, fill, values
 from tests.integration.rig import Rig
+from tests.kit.faulty import Crash, Fault, Moment, Operation, crash_at, fail_at, no_fault
 from tests.small_pages import pages_of
 from tests.thorough import always
 

@@ -12,8 +12,8 @@ from bkspark import verbs
 from bkspark.admin.maintenance import Report
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError
-from bkspark.testing.faulty import Crash, Moment, crash_at, fail_at
 from tests.integration.rig import Rig, flat
+from tests.kit.faulty import Crash, Moment, crash_at, fail_at
 
 from .scenes import PARTITIONS, audited, copies, members, written
 from .test_interrupted_repairs import OPERATIONS_MAX, STEP, WAYS

@@ -9,8 +9,8 @@ from contextlib import suppress
 import pytest
 
 from bkspark.errors import BookKeeperError
-from bkspark.testing.faulty import Crash, Moment, crash_at, fail_at
 from tests.integration.rig import Rig, flat
+from tests.kit.faulty import Crash, Moment, crash_at, fail_at
 
 from .scenes import PARTITIONS, members, take, written
 from .test_repair import VALUES, assert_whole, give_up, repaired, values

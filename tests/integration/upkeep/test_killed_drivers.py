@@ -21,10 +21,10 @@ from bkspark.log.batch.target import BatchTarget
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams import appending
 from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.testing.faulty import Crash, Fault, Moment, Operation, crash_at, no_fault
 from tests.integration.log_scenes import NAME, SILENT, fill, values
 from tests.integration.rig import Rig, flat, partitions_of
 from tests.integration.stream_driver import Driver, expected, settled_rows
+from tests.kit.faulty import Crash, Fault, Moment, Operation, crash_at, no_fault
 from tests.thorough import always
 
 from .garbage import files_of, gone, ids_in_metadata, raw_ledger

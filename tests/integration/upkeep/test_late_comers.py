@@ -9,9 +9,9 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.errors import LedgerFencedError, NoSuchLedgerError
 from bkspark.format import layout
 from bkspark.log.batch.commit import abort
-from bkspark.testing.faulty import Operation, no_fault
 from tests.integration.log_scenes import SILENT
 from tests.integration.rig import Rig, partitions_of
+from tests.kit.faulty import Operation, no_fault
 
 from .garbage import collected, deleted_ledger, files_of
 

@@ -12,9 +12,9 @@ from bkspark.admin.maintenance import Report
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.format import layout
-from bkspark.testing.faulty import METADATA, Fault, Operation
 from tests.integration.log_scenes import SILENT
 from tests.integration.rig import LOG, Rig
+from tests.kit.faulty import METADATA, Fault, Operation
 
 from .flipping import flip, frames_of, journal_of, marks
 from .garbage import deleted_ledger, files_of

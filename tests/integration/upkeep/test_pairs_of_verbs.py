@@ -23,10 +23,10 @@ from bkspark.admin.maintenance import Left, Report
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError
-from bkspark.testing.faulty import Crash, Fault, Operation, no_fault
 from tests.integration.log_scenes import NAME, SILENT, fill
 from tests.integration.log_scenes import values as entries_of
 from tests.integration.rig import LOG, Rig
+from tests.kit.faulty import Crash, Fault, Operation, no_fault
 from tests.thorough import always
 
 from .flipping import flip

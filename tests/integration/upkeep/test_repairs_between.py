@@ -16,8 +16,8 @@ from bkspark.ledger.deleting import make_tombstone
 from bkspark.ledger.recovery.running import in_threads
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.upkeep.repairing import MemberState, Need, Place, Way
-from bkspark.testing.faulty import METADATA, Operation
 from tests.integration.rig import Rig
+from tests.kit.faulty import METADATA, Operation
 
 from .scenes import members, take, written
 from .test_repair import VALUES, assert_whole, give_up, repaired, values

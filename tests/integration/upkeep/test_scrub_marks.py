@@ -19,8 +19,8 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, OutcomeUnknownError
 from bkspark.format import layout
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.testing.faulty import METADATA, Fault, Operation
 from tests.integration.rig import Rig
+from tests.kit.faulty import METADATA, Fault, Operation
 
 from .flipping import flip, frames_of, journal_of, marks, places, scrubbed
 from .scenes import PARTITIONS, audited, copies, members, written

@@ -12,9 +12,9 @@ from bkspark.errors import BookieUnavailableError, NoSuchLedgerError
 from bkspark.ledger.deleting import make_tombstone
 from bkspark.ledger.handles.entry_reader import EntryReader
 from bkspark.protocol.upkeep.leaving import left_by
-from bkspark.testing.faulty import Operation
 from tests.integration.log.test_smaller_ledgers import away
 from tests.integration.rig import Rig
+from tests.kit.faulty import Operation
 
 from .scenes import ENTRIES, members, take
 from .test_repair import VALUES, assert_whole, repaired, values

@@ -15,10 +15,10 @@ from bkspark.cluster import bookie_client
 from bkspark.errors import BookieUnavailableError
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.log.batch import commit as batch_commit
-from bkspark.testing.faulty import Operation
 from tests.integration.rig import Rig, flat
 from tests.integration.stream_driver import Driver, expected, settled_rows
 from tests.integration.waiting import wait_for_all_copies
+from tests.kit.faulty import Operation
 from tests.stopwatch import patience
 
 from .scenes import PARTITIONS, audited, copies

@@ -16,7 +16,7 @@ the client treats alike what is alike; tests compare what both programs end with
 from collections.abc import Sequence
 
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, LedgerState
-from bkspark.testing.faulty import METADATA
+from tests.kit.faulty import METADATA
 from tests.simulation.exhaustive.dependence import Access
 from tests.simulation.scheduler import Scheduler, Task
 

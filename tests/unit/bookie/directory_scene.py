@@ -14,7 +14,7 @@ from bkspark.bookie.posix_files import PosixJournal, own_journal
 from bkspark.format import layout
 from bkspark.storage import posix_calls
 from bkspark.testing.bookie_place import JOURNAL, LEDGER, MARKER, a_cookie
-from bkspark.testing.faulty import FaultyOs
+from tests.kit.faulty import FaultyOs
 
 FENCE = layout.term_marker(LEDGER, 2)
 TERMS = layout.terms_folder(LEDGER)

@@ -6,7 +6,7 @@ from bkspark.bookie import memory, uri
 from bkspark.bookie.contract import Bookie, BookieAddress
 from bkspark.errors import BookieUnavailableError
 from bkspark.testing.bookie_place import ENTRIES, JOURNAL, MARKER, a_cookie
-from bkspark.testing.faulty import Fault, Faults, FaultyBookie, Moment
+from tests.kit.faulty import Fault, Faults, FaultyBookie, Moment
 
 URL = "memory://faulty"
 

@@ -15,7 +15,7 @@ from bkspark.errors import BookieUnavailableError
 from bkspark.format import layout
 from bkspark.storage import posix_calls
 from bkspark.testing.bookie_place import ENTRIES, JOURNAL, MARKER, a_cookie
-from bkspark.testing.faulty import Crash, FaultyOs, Moment
+from tests.kit.faulty import Crash, FaultyOs, Moment
 
 DATA = b"0123456789" * 10
 ERRORS = [errno.EIO, errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EMFILE, errno.ENOTDIR]

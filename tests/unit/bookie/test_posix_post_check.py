@@ -10,7 +10,7 @@ from bkspark.bookie import memory
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format import layout
 from bkspark.testing.bookie_place import JOURNAL, LEDGER, MARKER
-from bkspark.testing.faulty import FaultyOs
+from tests.kit.faulty import FaultyOs
 
 from .directory_scene import (
     FENCE,

@@ -13,7 +13,7 @@ import pytest
 import bkspark
 from bkspark.bookie import posix
 from bkspark.cluster.cluster import Cluster
-from bkspark.testing.faulty import FaultyOs
+from tests.kit.faulty import FaultyOs
 
 REPOSITORY = Path(__file__).parents[3]
 

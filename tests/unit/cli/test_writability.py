@@ -12,7 +12,7 @@ from bkspark.cluster import ensembles
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.testing.faulty import Fault, FaultyOs, StorageFaults
+from tests.kit.faulty import Fault, FaultyOs, StorageFaults
 
 READ_ONLY = "mounted read-only"
 FULL = "it is full"

@@ -15,7 +15,7 @@ from bkspark.format import cookie as cookie_format
 from bkspark.metadata import directory, files
 from bkspark.metadata.uri import format_store, open_store
 from bkspark.storage import posix_calls
-from bkspark.testing.faulty import Crash, FaultyOs, Moment
+from tests.kit.faulty import Crash, FaultyOs, Moment
 from tests.thorough import always
 
 CALLS_MAX = 1000

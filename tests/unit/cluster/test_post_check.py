@@ -12,7 +12,7 @@ from bkspark.cluster.bookie_client import post_check
 from bkspark.errors import BookieUnavailableError, LedgerFencedError
 from bkspark.format import layout
 from bkspark.format.cookie import Cookie, encode
-from bkspark.testing.faulty import StorageFaults
+from tests.kit.faulty import StorageFaults
 
 LEDGER, TERM = 5, 2
 TOKEN = "a" * 32

@@ -18,7 +18,7 @@ from bkspark.errors import (
 from bkspark.format import cluster
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.metadata.uri import format_store
-from bkspark.testing.faulty import Fault, Faults, FaultyMetadataStore, Moment
+from tests.kit.faulty import Fault, Faults, FaultyMetadataStore, Moment
 
 Changes = Records[int]
 

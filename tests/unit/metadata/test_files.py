@@ -16,7 +16,7 @@ from bkspark.metadata.files import FileMetadataStore
 from bkspark.metadata.versioned_store import MARKER
 from bkspark.metadata.versions import VersionedRecords
 from bkspark.storage import posix_calls
-from bkspark.testing.faulty import FaultyOs
+from tests.kit.faulty import FaultyOs
 
 KEY = "ledgers/1"
 CALLS: list[Callable[[FileMetadataStore], object]] = [

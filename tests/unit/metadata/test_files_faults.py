@@ -22,8 +22,8 @@ from bkspark.metadata import directory
 from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.files import FileMetadataStore
 from bkspark.storage import posix_calls
-from bkspark.testing import faulty
-from bkspark.testing.faulty import Crash, FaultyOs, Moment
+from tests.kit import faulty
+from tests.kit.faulty import Crash, FaultyOs, Moment
 
 KEY = "ledgers/1"
 ERRORS = [errno.EIO, errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EMFILE, errno.ESTALE]

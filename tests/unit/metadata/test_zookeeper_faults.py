@@ -19,7 +19,7 @@ from bkspark.errors import MetadataVersionError, OutcomeUnknownError
 from bkspark.metadata import zookeeper_session
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.metadata.uri import format_store, open_store
-from bkspark.testing.zookeeper import ZooKeeperServers, missing, zookeeper
+from tests.kit.zookeeper import ZooKeeperServers, missing, zookeeper
 
 from ...stopwatch import Stopwatch  # noqa: TID252
 

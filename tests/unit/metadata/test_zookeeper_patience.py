@@ -14,7 +14,7 @@ import pytest
 import bkspark
 from bkspark.cluster.cluster import init_cluster
 from bkspark.errors import OutcomeUnknownError
-from bkspark.testing.zookeeper import ZooKeeperServers, missing, zookeeper
+from tests.kit.zookeeper import ZooKeeperServers, missing, zookeeper
 
 pytestmark = [pytest.mark.thorough, pytest.mark.skipif(bool(missing()), reason=missing())]
 

@@ -29,8 +29,8 @@ from bkspark.log.reading.read_slices import OffsetRange, ReadTask, plan_log
 from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.protocol.log.data_loss import LogGeneration
 from bkspark.spark.source import BookKeeperDataSource
-from bkspark.testing.faulty import METADATA, Fault, Operation
 from tests.integration.rig import SCHEMA, Rig, partitions_of
+from tests.kit.faulty import METADATA, Fault, Operation
 from tests.thorough import always
 
 LENIENT = {"failOnDataLoss": "false"}

@@ -15,7 +15,7 @@ from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.log import truncation
 from bkspark.log.reading import ordered_read
 from bkspark.spark.source import BookKeeperDataSource
-from bkspark.testing.faulty import StorageFaults
+from tests.kit.faulty import StorageFaults
 
 LENIENT = {"failOnDataLoss": "false"}
 GONE = r"log 'a' is truncated below offset 4, so offsets 0 to 1 cannot be read; read from offset 4"

@@ -12,7 +12,7 @@ from bkspark.metadata import zookeeper_session
 from bkspark.metadata.contract import MetadataStore
 from bkspark.metadata.uri import format_store
 from bkspark.testing.metadata_conformance import CompareAndSetTests, CurrentTests, NameTests
-from bkspark.testing.zookeeper import missing, zookeeper
+from tests.kit.zookeeper import missing, zookeeper
 
 from .stand_in import Servers
 

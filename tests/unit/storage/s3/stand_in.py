@@ -18,7 +18,7 @@ from typing import Any
 
 from fsspec.asyn import get_loop
 
-from bkspark.testing.s3 import Keys
+from tests.kit.s3 import Keys
 
 BUCKET = "bucket"
 

@@ -64,7 +64,7 @@ class S3Server:
 def s3_server() -> Iterator[S3Server]:
     """Start a server, and set the environment for its clients."""
     with subprocess.Popen(
-        [sys.executable, "-m", "bkspark.testing.s3"],
+        [sys.executable, __file__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
