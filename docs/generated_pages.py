@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bkspark import errors
-from bkspark.spark.option_help import HELP
-from bkspark.spark.options import uses_of
+from bkspark.spark.option_table import OPTIONS
 
 PRODUCT = Path(errors.__file__).parent
 NOT_FOR_USERS = ("testing", "demo")
@@ -55,8 +54,8 @@ def command_line() -> str:
 def options() -> str:
     """The page of the options of ``format("bookkeeper")``."""
     rows = (
-        f"| `{name}` | {one.default} | {uses_of(name)} | {one.meaning} |"
-        for name, one in HELP.items()
+        f"| `{name}` | {one.default} | {one.shown_uses} | {one.meaning} |"
+        for name, one in OPTIONS.items()
     )
     return _OPTIONS + "\n".join(rows) + "\n"
 

@@ -21,7 +21,8 @@ from pyspark.sql.types import StructType
 from bkspark.cluster import arguments
 from bkspark.errors import BookKeeperError, InvalidRequestError
 from bkspark.spark import options as options_module
-from bkspark.spark.options import Options, Use
+from bkspark.spark.option_table import Use
+from bkspark.spark.options import Options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,8 +14,7 @@ import typer
 
 from bkspark import errors
 from bkspark.cli import program
-from bkspark.spark.option_help import HELP
-from bkspark.spark.options import NAMES
+from bkspark.spark.option_table import OPTIONS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -47,8 +46,8 @@ def test_links_of_a_page_outside_docs_lead_somewhere(page: Path) -> None:
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
-def test_every_option_has_help_in_the_order_of_its_declaration() -> None:
-    assert set(HELP) == set(NAMES)
+def test_every_option_has_a_meaning() -> None:
+    assert [name for name, option in OPTIONS.items() if not option.meaning] == []
 
 
 def test_every_error_class_is_explained() -> None:

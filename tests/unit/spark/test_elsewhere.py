@@ -3,7 +3,8 @@
 import pytest
 
 from bkspark.errors import InvalidRequestError
-from bkspark.spark.options import NAMES, Use, parse
+from bkspark.spark.option_table import OPTIONS, Use
+from bkspark.spark.options import parse
 
 LOG = {"metadataServiceUri": "file:///nowhere", "path": "events"}
 
@@ -67,7 +68,7 @@ def test_a_name_that_is_like_none_is_answered_by_all_names() -> None:
     assert text.startswith(
         "unknown option 'flavour'; the options are metadataServiceUri, path, ledgerId"
     )
-    assert all(name in text for name in NAMES)
+    assert all(name in text for name in OPTIONS)
 
 
 def test_all_strange_names_are_told_at_once() -> None:

@@ -3,7 +3,8 @@
 import pytest
 
 from bkspark.errors import InvalidRequestError
-from bkspark.spark.options import NAMES, Use, parse
+from bkspark.spark.option_table import OPTIONS, Use
+from bkspark.spark.options import parse
 from bkspark.spark.source import BookKeeperDataSource
 
 LOG = {"metadataServiceUri": "file:///nowhere", "path": "events"}
@@ -68,7 +69,7 @@ def _given(name: str, use: Use) -> dict[str, str]:
     return {**given, "view": "ledgers"} if use is Use.VIEW else given
 
 
-@pytest.mark.parametrize("name", [*NAMES, *SPARKS_NAMES])
+@pytest.mark.parametrize("name", [*OPTIONS, *SPARKS_NAMES])
 @pytest.mark.parametrize("use", Use, ids=lambda use: use.name)
 def test_an_option_is_taken_where_it_belongs_and_refused_elsewhere(name: str, use: Use) -> None:
     asked = Use.BATCH_READ if use is Use.VIEW else use
