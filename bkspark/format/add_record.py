@@ -38,6 +38,7 @@ def to_json(record: AddRecord) -> dict[str, Any]:
         "quorum": [quorum.ensemble_size, quorum.write_quorum_size, quorum.ack_quorum_size],
         "fragment": record.made.fragment_first_entry_id,
         commit_times.NAME: commit_times.encode(record.times),
+        commit_times.STEPS: commit_times.encode_steps(record.made.steps),
         transactions.NAME: transactions.encode(record.transactions),
         "attempts": [
             {
@@ -72,7 +73,7 @@ def from_json(fields: Fields, ledger_id: int) -> AddRecord:
             last_add_confirmed=fields.take("lac", int),
             length_bytes=fields.take("length", int),
             quorum=quorum,
-            made=Made(fields.take("fragment", int), commit_times.decode(fields)),
+            made=_made(fields),
             transactions=transactions.decode(fields),
             rows=_rows(fields, quorum),
             stored=_stored(fields, quorum),
@@ -90,6 +91,11 @@ def _quorum(*sizes: object) -> Quorum:
     if set(map(type, sizes)) != {int}:
         raise ValueError("malformed quorum")
     return Quorum(*sizes)  # type: ignore[arg-type]
+
+
+def _made(fields: Fields) -> Made:
+    times, steps = commit_times.decode(fields), commit_times.decode_steps(fields)
+    return Made(fields.take("fragment", int), times, steps)
 
 
 def _rows(fields: Fields, quorum: Quorum) -> Rows:
@@ -201,6 +207,8 @@ def is_coherent(record: AddRecord) -> bool:
     first, last = record.first_entry_id, record.last_entry_id
     if not -1 <= min(record.stored) <= max(record.stored) < first:
         return False
+    if record.made.steps and not _are_steps_coherent(record):
+        return False
     if record.is_confirmation:
         says_its_lac = first - 1 == last == record.last_add_confirmed >= -1
         return says_its_lac and not record.rows
@@ -218,3 +226,13 @@ def is_coherent(record: AddRecord) -> bool:
             return False
         expected += attempt.row_count
     return expected == record.last_entry_id + 1
+
+
+def _are_steps_coherent(record: AddRecord) -> bool:
+    """Return whether the steps cover the entries of entry logs, at times that do not go back."""
+    steps = record.made.steps
+    entries, times = [step.first_entry_id for step in steps], [step.ms for step in steps]
+    is_within = entries[0] == record.first_entry_id and entries[-1] <= record.last_entry_id
+    is_rising = all(one < other for one, other in zip(entries, entries[1:]))
+    is_timed = times == sorted(times) and times[-1] == record.times.last_ms
+    return bool(record.attempts) and is_within and is_rising and is_timed

@@ -1,10 +1,13 @@
 """The times of a ledger's first and last entry, as a field of records and metadata records."""
 
+from collections.abc import Sequence
+
 from bkspark.format.strict_json import Fields, integers
 from bkspark.protocol.bounds import is_stored_number
-from bkspark.protocol.ledger.commit_times import CommitTimes
+from bkspark.protocol.ledger.commit_times import STEPS_MAX, CommitTimes, TimeStep
 
 NAME = "times"
+STEPS = "steps"
 
 
 def encode(times: CommitTimes) -> list[int]:
@@ -18,6 +21,22 @@ def decode(fields: Fields) -> CommitTimes:
         ValueError: not two times in order, between 0 and the largest number of 64 bits.
     """
     return in_order(*integers(fields.take(NAME, list)))
+
+
+def encode_steps(steps: Sequence[TimeStep]) -> list[list[int]]:
+    return [[step.first_entry_id, step.ms] for step in steps]
+
+
+def decode_steps(fields: Fields) -> tuple[TimeStep, ...]:
+    """Take the steps from ``fields``.
+
+    Raises:
+        TypeError, ValueError: malformed, or too many.
+    """
+    steps = fields.take(STEPS, list)
+    if len(steps) > STEPS_MAX:
+        raise ValueError("too many steps")
+    return tuple(TimeStep(*integers(step)) for step in steps)
 
 
 def in_order(first_ms: int, last_ms: int) -> CommitTimes:

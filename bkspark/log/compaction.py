@@ -37,10 +37,9 @@ from bkspark.log.opening import drop_unlisted
 from bkspark.log.reading.data_loss import was_set_aside
 from bkspark.log.reading.ordered_read import OrderedRead
 from bkspark.log.reading.read_slices import LOOK_UPS_AT_ONCE, OffsetRange, ReadTask, Slice, plan_log
-from bkspark.protocol.ledger.commit_times import CommitTimes
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.log.batch import AttemptReport
-from bkspark.protocol.log.compaction import MergeRange, compacted
+from bkspark.protocol.log.compaction import MergeRange, compacted, time_steps_of, times_of
 from bkspark.protocol.log.data_loss import LogGeneration
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
@@ -223,8 +222,10 @@ class _Rewriting:
             term=target.term,
             token=target.token,
         ) as writer:
-            times = CommitTimes(self.places[0].first_ms, self.places[-1].last_ms)
-            writer.write(reports, spares=target.spares, transaction=None, times=times)
+            times, steps = times_of(self.places), time_steps_of(self.places)
+            writer.write(
+                reports, spares=target.spares, transaction=None, times=times, time_steps=steps
+            )
             writer.close_ledger()
 
     def _swap(self, ledger_id: int) -> None:

@@ -8,6 +8,7 @@ LOG = "tests/integration/log/test_commit_times.py"
 HEADERS = "tests/unit/format/test_headers.py"
 STORED = "tests/unit/format/test_stored_is_read.py"
 
+STEPS = "bool(record.attempts) and is_within and is_rising and is_timed"
 SET_BACK = f"{TIMES}::test_a_clock_that_is_set_back_does_not_set_back_the_ledger"
 ROLLS = f"{LOG}::test_a_writer_that_rolls_and_the_next_writer_are_not_before_earlier_ledgers"
 TAKES_OVER = f"{LOG}::test_a_writer_that_takes_over_is_not_before_what_was_recovered"
@@ -117,8 +118,8 @@ MUTANTS = (
     ),
     Mutant(
         "a compacted ledger's place ends with its first part",
-        "compaction._place_of",
-        Replace("run[-1].last_ms", "run[0].last_ms"),
+        "log.compaction.times_of",
+        Replace("max((place.last_ms for place in run))", "run[0].last_ms"),
         (
             f"{TIMES}::test_a_compacted_ledger_keeps_the_times_of_what_it_replaces",
             f"{LOG}::test_a_compacted_ledger_has_the_times_of_the_ledgers_before_it",
@@ -129,6 +130,48 @@ MUTANTS = (
         "_Rewriting._write",
         DropArgument("times"),
         (f"{LOG}::test_a_compacted_ledger_has_the_times_of_the_ledgers_before_it",),
+    ),
+    Mutant(
+        "a compacted ledger forgets when the ledgers in it were committed",
+        "_Rewriting._write",
+        DropArgument("time_steps"),
+        (f"{LOG}::test_a_compaction_changes_no_offset_of_a_time",),
+    ),
+    Mutant(
+        "a compacted ledger's part has the time of its first entry",
+        "time_steps_of",
+        Replace(
+            "TimeStep(place.first_offset - run[0].first_offset, place.last_ms)",
+            "TimeStep(place.first_offset - run[0].first_offset, place.first_ms)",
+        ),
+        (f"{TIMES}::test_each_ledger_with_later_entries_makes_a_step",),
+    ),
+    Mutant(
+        "a part of a record at the time is passed over",
+        "AddRecord.first_entry_since",
+        Replace("step.ms >= ms", "step.ms > ms"),
+        (
+            f"{TIMES}::test_the_first_entry_of_a_record_since_then[10-4]",
+            f"{LOG}::test_a_compaction_changes_no_offset_of_a_time",
+        ),
+    ),
+    Mutant(
+        "steps that contradict the record are stored and read",
+        "add_record._are_steps_coherent",
+        Replace(STEPS, "bool(record.attempts)"),
+        (f"{STORED}::test_steps_that_contradict_their_record_are_not_stored[steps0]",),
+    ),
+    Mutant(
+        "a record without entry logs has steps",
+        "add_record._are_steps_coherent",
+        Replace(STEPS, "is_within and is_rising and is_timed"),
+        (f"{STORED}::test_a_record_with_inline_rows_has_no_steps",),
+    ),
+    Mutant(
+        "a record has any number of steps",
+        "commit_times.decode_steps",
+        Replace("len(steps) > STEPS_MAX", "False"),
+        (f"{STORED}::test_a_record_has_a_bounded_number_of_steps",),
     ),
     Mutant(
         "a page says the times of its first ledger alone",
@@ -145,14 +188,14 @@ MUTANTS = (
     ),
     Mutant(
         "an entry of the time is passed over",
-        "first_entry_since",
+        "offset_by_time.first_entry_since",
         Replace("record.times.last_ms < ms", "record.times.last_ms <= ms"),
         (f"{TIMES}::test_the_first_entry_since_then_is_found_by_halving", FOUND),
     ),
     Mutant(
         "a record of entry logs at the time is passed over",
         "offset_by_time._entry_since",
-        Replace("bisect_left(...)", "len([one for one in records if one.times.last_ms <= ms])"),
+        Replace("record.times.last_ms >= ms", "record.times.last_ms > ms"),
         (f"{LOG}::test_micro_batches_are_found_by_their_records",),
     ),
     Mutant(

@@ -1,6 +1,7 @@
 """Encodes a writer's records from the machine's values and the submitted rows."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ from bkspark.format import journal
 from bkspark.format.digest import Digester
 from bkspark.ledger.handles.entries import encode_parts
 from bkspark.ledger.handles.grouping import Submission, batch_of
+from bkspark.protocol.ledger.commit_times import TimeStep
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.record import AddRecord, AttemptLogs, Made, Rows, confirmation
 from bkspark.protocol.writer.adding import PendingAdd, PendingAdds
@@ -55,13 +57,16 @@ class RecordEncoder:
         add: PendingAdd,
         attempts: tuple[AttemptLogs, ...],
         transactions: Mapping[str, int],
+        steps: tuple[TimeStep, ...] = (),
     ) -> journal.EncodedRecord:
         """Encode the record of ``add`` that names entry logs.
 
         Args:
             transactions: the last version of each application up to there.
+            steps: when parts of the entries were committed, if they were committed before.
         """
         record = self._record(add, attempts, transactions)
+        record = replace(record, made=replace(record.made, steps=steps)) if steps else record
         return journal.encode(record, self._digester)
 
     def _record(self, add: PendingAdd, rows: Rows, transactions: Mapping[str, int]) -> AddRecord:

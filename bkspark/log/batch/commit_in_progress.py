@@ -6,6 +6,7 @@ from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.client_metrics import CommittedRecord
 from bkspark.format.journal import EncodedRecord
+from bkspark.protocol.ledger.commit_times import TimeStep
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.log.batch import CommitPlan, Holders
 from bkspark.protocol.writer.adding import PendingAdd
@@ -19,6 +20,7 @@ class CommitInProgress:
         addresses: addresses of the ledger's members, and of other bookies that have rows or may
             replace a member.
         transactions: the last version of each application, including the record's own.
+        steps: when parts of the rows were committed, if they were committed before.
         bad: bookies that proved to have no good copies, each with the reason.
         record: the encoded record, once it is made.
         sent_at: when the record was made, in seconds of the monotonic clock.
@@ -28,6 +30,7 @@ class CommitInProgress:
     holders: Holders
     addresses: dict[str, BookieAddress]
     transactions: dict[str, int]
+    steps: tuple[TimeStep, ...] = ()
     bad: dict[str, str] = field(default_factory=dict)
     record: EncodedRecord | None = None
     sent_at: float = 0.0

@@ -37,7 +37,7 @@ from bkspark.ledger.handles.membership import Membership, News
 from bkspark.ledger.handles.record_encoder import RecordEncoder
 from bkspark.log.batch.commit_in_progress import CommitInProgress
 from bkspark.log.undecided import Undecided
-from bkspark.protocol.ledger.commit_times import CommitTimes
+from bkspark.protocol.ledger.commit_times import CommitTimes, TimeStep
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.ledger.standing import FIRST, ConfirmedEnd
@@ -159,6 +159,7 @@ class RecordWriter:
         spares: Sequence[BookieAddress],
         transaction: Transaction | None,
         times: CommitTimes | None = None,
+        time_steps: tuple[TimeStep, ...] = (),
     ) -> CommitPlan:
         """Write the record for ``reports`` and wait for its ack.
 
@@ -167,7 +168,7 @@ class RecordWriter:
         Args:
             spares: bookies that may replace members, and bookies outside the ensemble that hold
                 rows.
-            times: when the rows were committed, if they were committed before; None for now.
+            times, time_steps: when the rows were committed, if before; None for now.
 
         Raises:
             NotEnoughBookiesError: too few bookies; the record has no ack.
@@ -186,7 +187,7 @@ class RecordWriter:
         known = [*spares, *map(self._members.address, ensemble)]
         addresses = {address.bookie_id: address for address in known}
         holders = Holders(plan.written, quorum)
-        self._commit = CommitInProgress(plan, holders, addresses, committed)
+        self._commit = CommitInProgress(plan, holders, addresses, committed, time_steps)
         self._bring(steps.Gathered(holders.ceding(ensemble, self._commit.members)))
         times = times or CommitTimes.at(environment.now_ms())
         rows = (plan.row_count, plan.length_bytes)
@@ -314,7 +315,9 @@ class RecordWriter:
         assert commit is not None
         if commit.record is None:  # once: its bytes never change (R9, H12)
             commit.sent_at = environment.monotonic()
-            commit.record = self._encoder.name(add, commit.plan.attempts, commit.transactions)
+            commit.record = self._encoder.name(
+                add, commit.plan.attempts, commit.transactions, commit.steps
+            )
         questions = {
             self._channel(index): partial(self._append_to, index, commit.record, add)
             for index in step.indexes

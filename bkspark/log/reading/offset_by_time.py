@@ -9,7 +9,6 @@ log's readable end.
 The times are informational (``commit_times``), and no guarantee rests on the result.
 """
 
-from bisect import bisect_left
 from collections.abc import Callable
 
 from bkspark.cluster.cluster import Cluster
@@ -59,8 +58,8 @@ def _entry_since(cluster: Cluster, place: LoggedLedger, password: Password, ms: 
     with OpenBookies(cluster) as bookies:
         records = find_records(bookies, ledger, password, end=place.entry_count)
     if records and not records[0].parts:
-        number = bisect_left(records, ms, key=lambda record: record.times.last_ms)
-        return place.entry_count if number == len(records) else records[number].first_entry_id
+        later = (record for record in records if record.times.last_ms >= ms)
+        return next((record.first_entry_since(ms) for record in later), place.entry_count)
     return _inline_entry_since(cluster, ledger, place.entry_count, password, ms)
 
 

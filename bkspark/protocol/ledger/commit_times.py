@@ -7,6 +7,9 @@ have passed it.
 
 Rule 2. Each record states two times: that of the ledger's first entry, and its own. So the last
 record of a ledger tells both for the whole ledger, and no client reads another record for them.
+
+Rule 3. A record of rows that were committed before, at several times, also states in steps which
+entries were committed by which time. Only a compaction writes such a record.
 """
 
 from dataclasses import dataclass
@@ -45,6 +48,17 @@ class CommitTimes:
             return self
         return CommitTimes(ms, max(self.last_ms, ms))
 
+
+@dataclass(frozen=True, slots=True)
+class TimeStep:
+    """The entries from ``first_entry_id`` to the next step were committed by ``ms``."""
+
+    first_entry_id: int
+    ms: int
+
+
+STEPS_MAX = 1024
+"""Most steps of a record."""
 
 UNKNOWN = CommitTimes()
 """The times of a ledger without entries, or of entries whose times were not read."""

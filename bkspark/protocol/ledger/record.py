@@ -30,7 +30,7 @@ from typing import TypeAlias
 
 from bkspark.errors import InvalidRequestError
 from bkspark.protocol import bounds
-from bkspark.protocol.ledger.commit_times import UNKNOWN, CommitTimes
+from bkspark.protocol.ledger.commit_times import UNKNOWN, CommitTimes, TimeStep
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID
 from bkspark.protocol.ledger.quorum import Quorum
 
@@ -133,10 +133,13 @@ class Made:
         fragment_first_entry_id: first entry of the fragment in which the record was written.
         times: when the ledger's first entry, and the last entry up to this record, were committed
             (``commit_times``).
+        steps: when parts of a record's entries were committed; empty if all were committed at the
+            last of ``times``.
     """
 
     fragment_first_entry_id: int = 0
     times: CommitTimes = UNKNOWN
+    steps: tuple[TimeStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +189,12 @@ class AddRecord:
     @property
     def times(self) -> CommitTimes:
         return self.made.times
+
+    def first_entry_since(self, ms: int) -> int:
+        """Return the first entry committed at ``ms`` or later; after the record if none was."""
+        steps = self.made.steps or (TimeStep(self.first_entry_id, self.times.last_ms),)
+        later = (step.first_entry_id for step in steps if step.ms >= ms)
+        return next(later, self.last_entry_id + 1)
 
     @property
     def entry_count(self) -> int:

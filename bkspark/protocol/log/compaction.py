@@ -14,7 +14,8 @@ finish. A collection frees the ledgers after a time for such readers.
 Rule 4. The new place is as old as the youngest ledger of the run, so retention by age deletes no
 entry too early. If a ledger's time is unknown, so is the new time. The payload is the sum over the
 run, so retention by size counts the same bytes. The first and the last entry keep the times of
-their commits. Versions stay: the place stands for all ledgers that joined there.
+their commits, and the ledger's record says which entries were committed by which time. Versions
+stay: the place stands for all ledgers that joined there.
 
 Rule 5. A place on a page is replaced on a new page, and all pages above are made anew, one per
 level. A page that is replaced completely goes, unless the run ends there. So the record gets no
@@ -27,6 +28,7 @@ from typing import TypeAlias
 
 from bkspark.errors import InvalidRequestError, MetadataVersionError, OutcomeUnknownError
 from bkspark.protocol.ledger import sizes
+from bkspark.protocol.ledger.commit_times import STEPS_MAX, CommitTimes, TimeStep
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState
 from bkspark.protocol.log import ledger_list
 from bkspark.protocol.log.ledger_list import (
@@ -42,7 +44,7 @@ from bkspark.protocol.log.record import LogRecord
 TARGET_BYTES = 64 * 2**20
 """Payload of a ledger that is large enough."""
 
-RUN_LENGTH_MAX = 1024
+RUN_LENGTH_MAX = STEPS_MAX
 """Ledgers of a run; bounds, with the target, the work lost if the compare-and-set fails."""
 
 MakePage: TypeAlias = Callable[[PageContents], LogPage]
@@ -146,17 +148,34 @@ def _require_same(log: LogRecord, ledger: LedgerMetadata, entry_count: int) -> N
         )
 
 
+def times_of(run: Sequence[LoggedLedger]) -> CommitTimes:
+    """Return when the first and the last entry of ``run`` were committed."""
+    return CommitTimes(run[0].first_ms, max(place.last_ms for place in run))
+
+
+def time_steps_of(run: Sequence[LoggedLedger]) -> tuple[TimeStep, ...]:
+    """Return a step for each ledger of ``run`` with later entries than the ledger before it.
+
+    A ledger's step has the time of the ledger's last entry.
+    """
+    found: list[TimeStep] = []
+    for place in run:
+        if not found or place.last_ms > found[-1].ms:
+            found.append(TimeStep(place.first_offset - run[0].first_offset, place.last_ms))
+    return tuple(found) if len(found) > 1 else ()
+
+
 def _place_of(run: Sequence[LoggedLedger], ledger: LedgerMetadata) -> LoggedLedger:
     """Return the place of ``ledger`` (rule 4)."""
-    times = [place.closed_ms for place in run]
+    closed, times = [place.closed_ms for place in run], times_of(run)
     return LoggedLedger(
         ledger.ledger_id,
         run[0].first_offset,
         sum(place.entry_count for place in run),
         sum(place.length_bytes for place in run),
-        max(times) if all(times) else 0,
+        max(closed) if all(closed) else 0,
         ledger_list.versions_of(run) - 1,
-        *(run[0].first_ms, run[-1].last_ms),
+        *(times.first_ms, times.last_ms),
     )
 
 

@@ -281,6 +281,21 @@ def test_micro_batches_are_found_by_their_records(rig: Rig, clock: Clock) -> Non
             log.seal()
 
 
+def test_a_compaction_changes_no_offset_of_a_time(rig: Rig, clock: Clock) -> None:
+    for ms in (50, 20, 60, 80):
+        clock.at(ms)
+        rig.write(partitions_of(3))
+    log = BookKeeper(rig.uri).open_log(rig.log_name)
+    times = (0, 50, 51, 60, 61, 80, 81)
+    expected = [0, 0, 6, 6, 9, 9, 12]
+    assert offsets(log, *times) == expected
+    for _ in range(2):
+        clock.at(900)
+        verbs.compact(rig.uri, log=rig.log_name)
+        assert len(log.ledgers) == 1
+        assert offsets(log, *times) == expected
+
+
 def test_a_datetime_is_rounded_up_to_milliseconds(
     rig: Rig, keeper: BookKeeper, clock: Clock
 ) -> None:

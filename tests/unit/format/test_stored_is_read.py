@@ -10,7 +10,7 @@ from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import BookKeeperError, InvalidRequestError
 from bkspark.format import add_record, journal, strict_json
 from bkspark.format.digest import canonical_json
-from bkspark.protocol.ledger.commit_times import CommitTimes
+from bkspark.protocol.ledger.commit_times import STEPS_MAX, CommitTimes, TimeStep
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import (
     AddRecord,
@@ -110,3 +110,47 @@ def test_times_that_no_reader_takes_are_not_stored(first_ms: int, last_ms: int) 
     record = replace(good, made=Made(0, CommitTimes(first_ms, last_ms)))
     assert is_stored(good) is is_read(good) is True
     assert is_stored(record) is is_read(record) is False
+
+
+def with_steps(*steps: tuple[int, int]) -> AddRecord:
+    """Of the entries 4 to 7, the last of them committed at 20."""
+    logs = tuple(EntryLog("a" * 32, stripe, 4, 100, 50, "deadbeef") for stripe in range(1))
+    rows = (AttemptLogs(4, 4, logs),)
+    made = Made(0, CommitTimes(1, 20), tuple(TimeStep(*step) for step in steps))
+    return AddRecord(7, 1, "c" * 32, 4, 7, 3, 99, Quorum(3, 3, 2), (-1, -1, -1), made, rows=rows)
+
+
+def test_steps_of_a_record_come_back() -> None:
+    for record in (with_steps(), with_steps((4, 20)), with_steps((4, 1), (5, 1), (7, 20))):
+        assert is_stored(record) is is_read(record) is True
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        *([(5, 20)], [(3, 20)], [(4, 19)], [(4, 21)], [(4, 1), (8, 20)], [(4, 1), (4, 20)]),
+        *([(4, 20), (5, 1)], [(4, 1), (6, 2), (5, 20)], [(4, -1), (5, 20)], [(4, 2**63)]),
+    ],
+)
+def test_steps_that_contradict_their_record_are_not_stored(steps: list[tuple[int, int]]) -> None:
+    record = with_steps(*steps)
+    assert is_stored(record) is is_read(record) is False
+
+
+def test_a_record_with_inline_rows_has_no_steps() -> None:
+    parts = (InlinePart(0, 9, "deadbeef"),)
+    record = replace(with_steps((4, 1), (6, 20)), rows=parts)
+    assert is_stored(record) is is_read(record) is False
+
+
+def test_a_record_has_a_bounded_number_of_steps() -> None:
+    count = STEPS_MAX + 1
+    log = EntryLog("a" * 32, 0, count, 100, 50, "deadbeef")
+    made = Made(0, CommitTimes(), tuple(TimeStep(entry, 0) for entry in range(count)))
+    rows = (AttemptLogs(0, count, (log,)),)
+    record = AddRecord(
+        *(7, 1, "c" * 32, 0, count - 1, -1, 9, Quorum(3, 3, 2), (-1, -1, -1), made), rows=rows
+    )
+    assert is_stored(record) is is_read(record) is False
+    fewer = replace(record, made=replace(made, steps=made.steps[:-1]))
+    assert is_stored(fewer) is is_read(fewer) is True

@@ -13,12 +13,13 @@ from bkspark.ledger.journals.journal_end import JournalEnd
 from bkspark.ledger.journals.member_end import MemberEnd
 from bkspark.log.reading.offset_by_time import first_entry_since
 from bkspark.protocol.bounds import NUMBER_MAX
-from bkspark.protocol.ledger.commit_times import CommitTimes
+from bkspark.protocol.ledger.commit_times import STEPS_MAX, CommitTimes, TimeStep
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, Made
 from bkspark.protocol.ledger.standing import FIRST, ConfirmedEnd
-from bkspark.protocol.log.compaction import compacted
+from bkspark.protocol.log import compaction
+from bkspark.protocol.log.compaction import compacted, time_steps_of
 from bkspark.protocol.log.ledger_list import (
     NO_PAGES,
     LoggedLedger,
@@ -196,6 +197,37 @@ def test_a_compacted_ledger_keeps_the_times_of_what_it_replaces() -> None:
     merged = replace(closed(9, 500, 500), last_entry_id=7)
     after = compacted(log, log.ledgers[1:3], merged, _no_page)
     assert times_of(after) == [(5, 6), (50, 80), (90, 95)]
+
+
+@pytest.mark.parametrize(
+    ("times", "steps"),
+    [
+        ([(5, 6), (7, 7), (7, 9)], [(0, 6), (4, 7), (8, 9)]),
+        ([(5, 6), (6, 6), (7, 7)], [(0, 6), (8, 7)]),
+        ([(5, 6), (6, 6)], []),
+        ([(5, 5)], []),
+    ],
+)
+def test_each_ledger_with_later_entries_makes_a_step(
+    times: list[tuple[int, int]], steps: list[tuple[int, int]]
+) -> None:
+    run = [LoggedLedger(n, 100 + 4 * n, 4, 1, 0, 0, *one) for n, one in enumerate(times)]
+    assert [(step.first_entry_id, step.ms) for step in time_steps_of(run)] == steps
+    assert compaction.times_of(run) == CommitTimes(times[0][0], times[-1][1])
+    assert not steps or steps[-1][1] == compaction.times_of(run).last_ms
+
+
+@pytest.mark.parametrize(("ms", "first"), [(0, 4), (10, 4), (11, 6), (20, 6), (21, 8)])
+def test_the_first_entry_of_a_record_since_then(ms: int, first: int) -> None:
+    plain = AddRecord(7, 1, "a" * 32, 4, 7, 3, 9, ALONE, (-1,), made=Made(0, CommitTimes(1, 20)))
+    steps = (TimeStep(4, 10), TimeStep(6, 20))
+    record = replace(plain, made=Made(0, CommitTimes(1, 20), steps))
+    assert record.first_entry_since(ms) == first
+    assert plain.first_entry_since(ms) == (8 if ms > 20 else 4)
+
+
+def test_a_compaction_writes_no_more_steps_than_are_read() -> None:
+    assert compaction.RUN_LENGTH_MAX <= STEPS_MAX
 
 
 def _no_page(_contents: PageContents) -> LogPage:
