@@ -247,22 +247,20 @@ def ranges_to_read(
 ) -> list[tuple[int, int]]:
     """Return the begin and end in ``block`` of what to read for ``columns`` (indexes).
 
-    A gap is read along if that takes no longer than a further request. If the columns are most of
-    the block, it is read whole: otherwise the reader copies what it has read (``sparse_block``).
+    A gap is read along if that takes no longer than a further request. The block is read whole if
+    that takes no longer than its parts, which are copied too (``sparse_block``).
     """
     numbers = {0, *(column + 1 for column in columns)}
-    sections = enumerate(pairwise(accumulate(block.section_lengths(), initial=0)))
-    wanted = [
-        (begin, end) for number, (begin, end) in sections if number in numbers and begin < end
-    ]
-    if 2 * sum(end - begin for begin, end in wanted) >= block.length:
-        return [(0, block.length)]
     ranges: list[tuple[int, int]] = []
-    for begin, end in wanted:
+    edges = pairwise(accumulate(block.section_lengths(), initial=0))
+    for number, (begin, end) in enumerate(edges):
+        if number not in numbers or begin == end:
+            continue
         if ranges and begin - ranges[-1][1] <= bytes_per_request:
             begin, _ = ranges.pop()
         ranges.append((begin, end))
-    return ranges
+    cost = sum(bytes_per_request + 2 * (end - begin) for begin, end in ranges)
+    return ranges if cost < bytes_per_request + block.length else [(0, block.length)]
 
 
 def sparse_block(length: int) -> memoryview:

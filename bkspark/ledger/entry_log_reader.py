@@ -74,6 +74,8 @@ class EntryLogFile:
 
         The bytes of other columns are not checked, and those far from the wanted ones not read.
         """
+        if columns is not None and [*columns] == [*range(len(layout.schema))]:
+            columns = None
         data = self._read_columns(block, columns)
         self._check(data, block, columns)
         return entry_log_format.decode_block(
