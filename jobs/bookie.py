@@ -35,10 +35,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     add_metadata(parser)
     verbs = parser.add_subparsers(dest="verb", required=True)
-    readonly, marks, move, reinit, remove = map(
-        verbs.add_parser, ("readonly", "marks", "move", "reinit", "remove")
+    readonly, marks, label, move, reinit, remove = map(
+        verbs.add_parser, ("readonly", "marks", "label", "move", "reinit", "remove")
     )
-    for verb in (readonly, marks, move, reinit, remove):
+    for verb in (readonly, marks, label, move, reinit, remove):
         verb.add_argument("bookie_id")
         verb.add_argument("--dry-run", action="store_true")
     for verb in (move, reinit):
@@ -47,6 +47,8 @@ def _parser() -> argparse.ArgumentParser:
     readonly.add_argument("--off", action="store_true")
     marks.add_argument("--high", type=float)
     marks.add_argument("--low", type=float)
+    label.add_argument("labels", nargs="*", metavar="NAME=VALUE")
+    label.add_argument("--remove", action="append", default=[], metavar="NAME")
     move.add_argument("url")
     for verb in (reinit, remove):
         verb.add_argument("--yes", action="store_true", required=True, help="nobody is asked")

@@ -1,11 +1,11 @@
-"""Commands for an existing bookie: close, reopen, set marks, move, initialise anew, remove."""
+"""Commands for an existing bookie: close, reopen, mark, label, move, initialise anew, remove."""
 
 from typing import Annotated
 
 import typer
 
 from bkspark.admin.bookies import moving, reinitialising, removing
-from bkspark.admin.bookies.closing import set_marks, set_read_only
+from bkspark.admin.bookies.closing import set_labels, set_marks, set_read_only
 from bkspark.admin.maintenance import Report
 from bkspark.cli.output import note, print_json
 from bkspark.cli.session import COMMON, AcceptStorageRiskOption, require_consent, session_of
@@ -18,6 +18,7 @@ def add_to(one: typer.Typer) -> None:
     """Declare the commands."""
     one.command("readonly", epilog=COMMON)(readonly)
     one.command("marks", epilog=COMMON)(marks)
+    one.command("label", epilog=COMMON)(label)
     one.command("move", epilog=COMMON)(move)
     one.command("reinit", epilog=COMMON)(reinit)
     one.command("remove", epilog=COMMON)(remove)
@@ -62,6 +63,31 @@ def marks(
     """
     with session_of(context).cluster() as cluster:
         report = set_marks(cluster, bookie_id, high=high, low=low, dry_run=dry_run)
+    _end(context, report)
+
+
+def label(
+    context: typer.Context,
+    bookie_id: BookieArgument,
+    labels: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME=VALUE", help="Labels to set, such as zone=eu-1."),
+    ] = None,
+    remove: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Remove this label; may be repeated."),
+    ] = None,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Set and remove labels of a bookie, such as its rack, zone and host.
+
+    `bkspark bookies` shows them. Placement does not use them yet: it spreads copies over failure
+    domains.
+    """
+    with session_of(context).cluster() as cluster:
+        report = set_labels(
+            cluster, bookie_id, labels=labels or (), remove=remove or (), dry_run=dry_run
+        )
     _end(context, report)
 
 

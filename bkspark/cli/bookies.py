@@ -8,7 +8,13 @@ from bkspark.admin.absent_bookies import declare_lost
 from bkspark.admin.leftovers import sweep_leftovers
 from bkspark.cli import bookie_life, commands
 from bkspark.cli.output import Column, note, print_done, print_rows
-from bkspark.cli.session import COMMON, AcceptStorageRiskOption, require_consent, session_of
+from bkspark.cli.session import (
+    COMMON,
+    AcceptStorageRiskOption,
+    LabelOption,
+    require_consent,
+    session_of,
+)
 from bkspark.quantities import plural
 
 
@@ -39,6 +45,7 @@ def add(
             help="Id of the bookie; default: bookie-N, with the next free number.",
         ),
     ] = "",
+    label: LabelOption = None,
     accept_storage_risk: AcceptStorageRiskOption = False,
 ) -> None:
     """Make an empty place a bookie of the cluster.
@@ -47,7 +54,9 @@ def add(
     """
     session = session_of(context)
     with session.cluster() as cluster:
-        record = cluster.add_bookie(bookie_id, url, accepts_risk=accept_storage_risk)
+        record = cluster.add_bookie(
+            bookie_id, url, accepts_risk=accept_storage_risk, labels=label or ()
+        )
     print_done(
         {"added_bookie": record.bookie_id, "incarnation": record.incarnation},
         f"added bookie {record.bookie_id}",

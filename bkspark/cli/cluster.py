@@ -13,7 +13,13 @@ from rich.console import Console
 from bkspark.admin import views
 from bkspark.cli import health, output
 from bkspark.cli.output import Column, note, print_json, print_rows, visible
-from bkspark.cli.session import COMMON, AcceptStorageRiskOption, note_unreadable, session_of
+from bkspark.cli.session import (
+    COMMON,
+    AcceptStorageRiskOption,
+    LabelOption,
+    note_unreadable,
+    session_of,
+)
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import InvalidRequestError
@@ -26,6 +32,7 @@ _BOOKIE_COLUMNS = (
     Column("state", lambda row: _state(row)),
     Column("free", "free_bytes", is_size=True),
     Column("domain", "domain"),
+    Column("labels", lambda row: " ".join(f"{n}={v}" for n, v in row["labels"].items())),
     Column("url", "url"),
     Column("problem", "problem"),
 )
@@ -65,13 +72,16 @@ def init(
         ),
     ] = None,
     group: GroupOption = None,
+    label: LabelOption = None,
     accept_storage_risk: AcceptStorageRiskOption = False,
 ) -> None:
     """Make a new cluster: metadata, and a cookie on every bookie.
 
     Repeat the command after an interruption.
     """
-    init_cluster(uri, bookie or [], accepts_risk=accept_storage_risk, group=group)
+    init_cluster(
+        uri, bookie or [], accepts_risk=accept_storage_risk, group=group, labels=label or ()
+    )
     with Cluster(uri) as cluster:
         uri = cluster.uri
         if session_of(context).as_json:

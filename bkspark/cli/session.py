@@ -14,6 +14,13 @@ from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
 from bkspark.storage.address import shown_url
 
+LabelOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="Label of the new bookies, such as rack=r7 or zone=eu-1; may be repeated.",
+    ),
+]
 AcceptStorageRiskOption = Annotated[
     bool,
     typer.Option(

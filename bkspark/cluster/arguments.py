@@ -16,9 +16,15 @@ from typing import Any, TypeVar
 from bkspark.errors import InvalidRequestError
 from bkspark.format.digest import require_whole_characters
 from bkspark.protocol import bounds
+from bkspark.protocol.bookies.labels import Labels, require_label_name, require_labels
 from bkspark.quantities import shown
 
 T = TypeVar("T")
+
+_LABEL_HINT = (
+    "write for example zone=eu-1; a name begins with a small letter, and has small letters, "
+    "digits, '_', '.' and '-'"
+)
 
 METADATA_URI_VARIABLE = "BKSPARK_METADATA_URI"
 
@@ -199,6 +205,46 @@ def duration(what: str, given: object, *, hint: str, may_be_0: bool = False) -> 
     """``given``, if ``require_number`` accepts it, at most ``bounds.SECONDS_MAX``."""
     require_number(what, given, hint=hint, may_be_0=may_be_0)
     return min(_number(given), bounds.SECONDS_MAX)
+
+
+def labels(given: object) -> Labels:
+    """``given``, labels of a bookie: texts by name, or a list of texts ``NAME=VALUE``.
+
+    Raises:
+        InvalidRequestError: a bookie cannot have these labels, or a label is given twice.
+    """
+    pairs = list(
+        given.items() if isinstance(given, Mapping) else map(_label, several("labels", given))
+    )
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise InvalidRequestError("a label is given twice", hint="give each label once")
+    try:
+        return require_labels(found)
+    except ValueError as error:
+        raise InvalidRequestError(str(error), hint=_LABEL_HINT) from None
+
+
+def label_names(given: object) -> tuple[str, ...]:
+    """``given``, a list of names of labels.
+
+    Raises:
+        InvalidRequestError: one of them is no label's name.
+    """
+    names = several("remove", given)
+    try:
+        for name in names:
+            require_label_name(name)
+    except ValueError as error:
+        raise InvalidRequestError(str(error), hint=_LABEL_HINT) from None
+    return names
+
+
+def _label(text: object) -> tuple[str, str]:
+    name, equals, value = text.partition("=") if isinstance(text, str) else ("", "", "")
+    if not equals:
+        raise InvalidRequestError(f"{shown(text)} is not a label", hint=_LABEL_HINT)
+    return name, value
 
 
 def texts_by_name(what: str, given: object, *, taken: str) -> dict[str, str]:

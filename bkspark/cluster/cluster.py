@@ -1,13 +1,14 @@
 """A cluster as its clients see it: the records in its metadata store and its bookies."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Self
 
 from bkspark import environment
 from bkspark.bookie.checks import TooManyOpenFilesError
 from bkspark.bookie.contract import BookieAddress
-from bkspark.cluster import admission, bookie_client, fan_out
+from bkspark.cluster import admission, arguments, bookie_client, fan_out
 from bkspark.cluster.admission import NewBookie, Site
 from bkspark.cluster.bookie_client import BookieClient
 from bkspark.cluster.bookie_status import BookieStatus, Usable, look_at, note_fullness, usable
@@ -28,6 +29,7 @@ from bkspark.format.cluster import BookieRecord, ClusterRecord
 from bkspark.metadata import names, patience
 from bkspark.metadata import uri as metadata_stores
 from bkspark.metadata.contract import MetadataStore
+from bkspark.protocol.bookies.labels import Labels
 from bkspark.protocol.bookies.quarantine import Quarantine
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.log.record import LogRecord
@@ -290,7 +292,9 @@ class Cluster(BoundToProcess):
     def _look_at(self, record: BookieRecord) -> Callable[[], BookieStatus]:
         return partial(look_at, record, self.address(record))
 
-    def add_bookie(self, bookie_id: str, url: str, *, accepts_risk: bool = False) -> BookieRecord:
+    def add_bookie(
+        self, bookie_id: str, url: str, *, accepts_risk: bool = False, labels: object = ()
+    ) -> BookieRecord:
         """Make the empty place at ``url`` a bookie of this cluster and register it.
 
         Finishes the work of a client that was killed.
@@ -298,11 +302,14 @@ class Cluster(BoundToProcess):
         Args:
             bookie_id: empty for the next free id.
             accepts_risk: allow storage that might lose data; the record says so.
+            labels: of the bookie, as ``arguments.labels`` takes them.
 
         Raises:
-            InvalidRequestError: the id or the place is taken, or unsuitable; nothing was made.
+            InvalidRequestError: the id or the place is taken, or unsuitable, or a label is not
+                valid; nothing was made.
         """
-        return self.register(self.admit(bookie_id, url, accepts_risk=accepts_risk))
+        checked = arguments.labels(labels)
+        return self.register(self.admit(bookie_id, url, accepts_risk=accepts_risk), checked)
 
     def admit(self, bookie_id: str, url: str, *, accepts_risk: bool = False) -> NewBookie:
         """Check the place, as the first half of ``add_bookie``, with the same errors."""
@@ -315,14 +322,15 @@ class Cluster(BoundToProcess):
         )
         return admission.admit(site, url, bookie_id, accepts_risk=accepts_risk)
 
-    def register(self, new: NewBookie) -> BookieRecord:
-        """Make the place a bookie, as the second half of ``add_bookie``.
+    def register(self, new: NewBookie, labels: Labels) -> BookieRecord:
+        """Make the place a bookie with these labels, as the second half of ``add_bookie``.
 
         Raises:
             LedgerExistsError: another client registered the id meanwhile.
         """
         new.place.format(new.cookie)
-        return self.registrations.create(new.record.bookie_id, new.record).value
+        record = replace(new.record, labels=labels)
+        return self.registrations.create(record.bookie_id, record).value
 
     def _read_identity(self, wanted: str) -> ClusterRecord:
         stored = self.store.get(layout.CLUSTER_KEY)
@@ -346,6 +354,7 @@ def init_cluster(
     *,
     accepts_risk: bool = False,
     group: str | int | None = None,
+    labels: object = (),
 ) -> None:
     """Make a new cluster with the given bookies, or make nothing if a check fails.
 
@@ -355,11 +364,13 @@ def init_cluster(
         accepts_risk: allow storage that might lose data; the records say so.
         group: name or id of a group whose members share the folders and files; without a group one
             user owns them (``bkspark.storage.access``).
+        labels: of each new bookie, as ``arguments.labels`` takes them.
 
     Raises:
-        InvalidRequestError: a place is taken, missing, named twice or unsuitable, or there is no
-            such group.
+        InvalidRequestError: a place is taken, missing, named twice or unsuitable, there is no such
+            group, or a label is not valid.
     """
+    checked = arguments.labels(labels)
     group_id = None if group is None else access.group_id(group)
     metadata_uri, *bookie_urls = map(canonical, (metadata_uri, *bookie_urls))
     store_uri = metadata_stores.open_store(metadata_uri).uri
@@ -383,7 +394,7 @@ def init_cluster(
         make_cluster(metadata_uri, record)
     with Cluster(metadata_uri) as cluster:
         for bookie in new:
-            cluster.register(bookie)
+            cluster.register(bookie, checked)
 
 
 def _left_to_make(cluster: Cluster, wanted: Mapping[str, str], group: int | None) -> dict[str, str]:

@@ -4,7 +4,7 @@ In the metadata store a bookie's record gives its place and incarnation. On the 
 repeats its id and incarnation (``cookie``). A bookie is trusted only if both agree.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +12,7 @@ from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.format import envelope, layout
 from bkspark.format.strict_json import Fields
 from bkspark.protocol.bookies.fullness import USUAL_MARKS, Marks
+from bkspark.protocol.bookies.labels import Labels, require_labels
 
 CLUSTER_KIND = "cluster"
 BOOKIE_KIND = "bookie"
@@ -57,6 +58,7 @@ class BookieRecord:
         is_leaving: its removal has begun; a client that newly names the bookie checks the flag
             afterwards.
         is_removed: no longer a bookie of the cluster; its id is never used again.
+        labels: what an operator says of it, such as its rack and zone, by name.
     """
 
     bookie_id: str
@@ -69,6 +71,7 @@ class BookieRecord:
     marks: Marks = USUAL_MARKS
     is_leaving: bool = False
     is_removed: bool = False
+    labels: Labels = field(default_factory=dict)
 
     @property
     def is_going(self) -> bool:
@@ -127,6 +130,7 @@ def encode_bookie(record: BookieRecord, nonce: str) -> bytes:
         "low_permille": record.marks.low_permille,
         "leaving": record.is_leaving,
         "removed": record.is_removed,
+        "labels": dict(record.labels),
     }
     return envelope.encode(BOOKIE_KIND, layout.bookie_key(record.bookie_id), value)
 
@@ -147,7 +151,15 @@ def decode_bookie(bookie_id: str, data: bytes) -> BookieRecord:
         marks=_marks(fields),
         is_leaving=fields.take("leaving", bool),
         is_removed=fields.take("removed", bool),
+        labels=_labels(fields),
     )
+
+
+def _labels(fields: Fields) -> Labels:
+    try:
+        return require_labels(fields.mapping("labels", str))
+    except ValueError as error:
+        raise CorruptDataError(f"{fields.what}: {error}") from error
 
 
 def _marks(fields: Fields) -> Marks:

@@ -38,6 +38,11 @@ SETTINGS_BYTES_MAX = 512 * 2**10
 """Bytes of the schema and the custom metadata of a new ledger: its record grows with its fragments.
 """
 
+LABELS_MAX = 32
+LABEL_NAME_LENGTH_MAX = 63
+LABEL_VALUE_LENGTH_MAX = 255
+"""Labels of a bookie: how many, and the characters of a name and of a value."""
+
 _DIGITS_MAX = 19
 
 

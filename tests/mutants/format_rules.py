@@ -9,6 +9,7 @@ COLUMNS = "tests/unit/format/test_block_columns.py"
 HEADERS = "tests/unit/format/test_headers.py"
 RECORDS = "tests/unit/format/test_hostile_records.py"
 SMALL = "tests/unit/format/test_small_records.py"
+LABELS = "tests/unit/protocol/test_labels.py"
 ENVELOPE = "tests/unit/format/test_envelope.py"
 VIEWS = "tests/unit/admin/test_views.py"
 FORGED = "tests/integration/dataframe/test_forged_copies.py"
@@ -220,6 +221,45 @@ MUTANTS = (
         "envelope._checksum",
         Replace("f'{kind} {version} {cluster} {key}\\n'", "f'{kind} {version} {key}\\n'"),
         (f"{ENVELOPE}::test_cluster_of_a_record_is_covered_by_its_checksum",),
+    ),
+    Mutant(
+        "a bookie's record may have any labels",
+        "format.cluster._labels",
+        Replace("require_labels(fields.mapping('labels', str))", "fields.mapping('labels', str)"),
+        (f"{SMALL}::test_labels_that_are_none_are_damage",),
+    ),
+    Mutant(
+        "a bookie has any number of labels",
+        "require_labels",
+        Replace("len(given) > bounds.LABELS_MAX", "False"),
+        (
+            f"{LABELS}::test_labels_beyond_their_bounds",
+            f"{LABELS}::test_a_change_sets_replaces_and_removes",
+        ),
+    ),
+    Mutant(
+        "a label may have any name",
+        "require_labels",
+        Drop("require_label_name"),
+        (f"{LABELS}::test_labels_beyond_their_bounds",),
+    ),
+    Mutant(
+        "a label may have any value",
+        "require_labels",
+        Replace("not isinstance(value, str) or not _is_value(value)", "False"),
+        (f"{LABELS}::test_labels_beyond_their_bounds",),
+    ),
+    Mutant(
+        "a label that is given twice counts once",
+        "arguments.labels",
+        Replace("len(found) != len(pairs)", "False"),
+        ("tests/unit/cli/test_labels.py::test_labels_that_cannot_be_make_no_bookie",),
+    ),
+    Mutant(
+        "a label that is set and removed is set",
+        "set_labels",
+        Replace("sorted(given.keys() & set(removed))", "[]"),
+        ("tests/unit/cli/test_labels.py::test_a_label_is_not_set_and_removed_at_once",),
     ),
     Mutant(
         "a cluster may have any id",

@@ -1,11 +1,13 @@
-"""Operations on an existing bookie: close to new ledgers, move, initialise anew, remove.
+"""Operations on an existing bookie: close to new ledgers, label, move, initialise anew, remove.
 
 Each call is a verb of ``bkspark bookie``. With ``dry_run`` the call makes the same checks and
 refusals, returns its plan, and changes nothing.
 """
 
+from collections.abc import Collection, Mapping
+
 from bkspark.admin.bookies import moving, reinitialising, removing
-from bkspark.admin.bookies.closing import set_marks, set_read_only
+from bkspark.admin.bookies.closing import set_labels, set_marks, set_read_only
 from bkspark.admin.maintenance import Report
 from bkspark.cluster.cluster import Cluster
 
@@ -27,6 +29,19 @@ def marks(
     """See ``closing.set_marks``."""
     with Cluster(uri) as cluster:
         return set_marks(cluster, bookie_id, high=high, low=low, dry_run=dry_run)
+
+
+def label(
+    uri: str,
+    bookie_id: str,
+    *,
+    labels: Mapping[str, str] | Collection[str] = (),
+    remove: Collection[str] = (),
+    dry_run: bool = False,
+) -> Report:
+    """See ``closing.set_labels``."""
+    with Cluster(uri) as cluster:
+        return set_labels(cluster, bookie_id, labels=labels, remove=remove, dry_run=dry_run)
 
 
 def move(

@@ -1,9 +1,9 @@
-"""Keep new ledgers off a bookie: by an operator's command, or by the fill level of its disk.
+"""Change what an operator says of a bookie: whether it takes new ledgers, its marks, its labels.
 
-Both concern placement only: no client chooses such a bookie for a new ledger or as a replacement.
-Its data stays readable. Writers with the bookie in their ensemble continue to use it, and
-recoveries fence the bookie and write copies there as a member of a ledger being closed. A recovery
-uses a full bookie if no other bookie is free, but never a read-only bookie.
+No client chooses a closed or full bookie for a new ledger or as a replacement. Its data stays
+readable. Writers with the bookie in their ensemble continue to use it, and recoveries fence the
+bookie and write copies there as a member of a ledger being closed. A recovery uses a full bookie if
+no other bookie is free, but never a read-only bookie. Labels change nothing yet.
 """
 
 from collections.abc import Callable
@@ -11,11 +11,13 @@ from dataclasses import replace
 
 from bkspark.admin.bookies.report import report_of
 from bkspark.admin.maintenance import Report
+from bkspark.cluster import arguments
 from bkspark.cluster.arguments import require_number
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError
 from bkspark.format.cluster import BookieRecord
 from bkspark.protocol.bookies.fullness import Marks
+from bkspark.protocol.bookies.labels import Labels, labels_after
 
 
 def set_read_only(
@@ -59,6 +61,55 @@ def set_marks(
     if plan and not dry_run:
         _update(cluster, bookie_id, lambda record: replace(record, marks=marks))
     return report_of("marks", before, plan, is_done=not dry_run)
+
+
+def set_labels(
+    cluster: Cluster,
+    bookie_id: str,
+    *,
+    labels: object = (),
+    remove: object = (),
+    dry_run: bool = False,
+) -> Report:
+    """Set and remove labels of a bookie; a repeated call changes nothing.
+
+    Args:
+        labels: new labels and new values, as ``arguments.labels`` takes them.
+        remove: names of labels to remove; a name without a label is no error.
+
+    Raises:
+        InvalidRequestError: no such bookie, a label is not valid or both set and removed, or the
+            bookie would have too many.
+    """
+    given, removed = arguments.labels(labels), arguments.label_names(remove)
+    both = sorted(given.keys() & set(removed))
+    if both:
+        raise InvalidRequestError(
+            f"label {both[0]} is to be set and to be removed", hint="do one of the two"
+        )
+
+    def changed(record: BookieRecord) -> BookieRecord:
+        try:
+            return replace(record, labels=labels_after(record.labels, given, removed))
+        except ValueError as error:
+            raise InvalidRequestError(
+                f"bookie {bookie_id} cannot have these labels: {error}",
+                hint="remove labels by `--remove NAME`",
+            ) from None
+
+    before = cluster.bookie(bookie_id).value
+    plan = _label_steps(bookie_id, before.labels, changed(before).labels)
+    if plan and not dry_run:
+        _update(cluster, bookie_id, changed)
+    return report_of("label", before, plan, is_done=not dry_run)
+
+
+def _label_steps(bookie_id: str, before: Labels, after: Labels) -> tuple[str, ...]:
+    new = (name for name, value in after.items() if before.get(name) != value)
+    return (
+        *(f"set label {name} of {bookie_id} to {after[name]}" for name in new),
+        *(f"remove label {name} of {bookie_id}" for name in before if name not in after),
+    )
 
 
 def _marks(before: Marks, high: float | None, low: float | None) -> Marks:

@@ -41,6 +41,12 @@ CALLS = {
     "scrub": ["--dry-run", "--sample 2", "--sample 1 --yes", *COLUMNS, SECRET[1]],
     "bookie readonly": ["bookie-1 --dry-run", "bookie-1", "bookie-1 --off", "bookie-9", ""],
     "bookie marks": ["bookie-1 --dry-run", "bookie-1 --high 0.5 --low 0.4", "bookie-1 --high 2"],
+    "bookie label": [
+        "bookie-1 rack=r7 --dry-run",
+        "bookie-1 rack=r7 zone=a",
+        "bookie-1 rack",
+        "bookie-9 a=b",
+    ],
     "bookie move": ["bookie-1 --dry-run", "bookie-1 file:///not/there", "bookie-9 file:///a"],
     "bookie reinit": ["bookie-1", "bookie-1 --yes", "bookie-2 --dry-run", "bookie-2 --yes"],
     "bookie remove": ["bookie-1 --yes", "bookie-4 --dry-run", "bookie-4", "bookie-4 --yes"],

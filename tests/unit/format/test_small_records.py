@@ -93,6 +93,14 @@ def test_marks_that_are_none_are_damage(marks: tuple[int, int]) -> None:
         cluster.decode_bookie("bookie-1", forged)
 
 
+@pytest.mark.parametrize("labels", [None, [], {"A": "x"}, {"a": 1}, {"a": "x\n"}, {"a": "x" * 256}])
+def test_labels_that_are_none_are_damage(labels: object) -> None:
+    payload = cluster.encode_bookie(FULL_BOOKIE, "n").partition(b"\n")[2]
+    forged = envelope.encode("bookie", "bookies/bookie-1", json.loads(payload) | {"labels": labels})
+    with pytest.raises(CorruptDataError, match=r"label|field 'a'"):
+        cluster.decode_bookie("bookie-1", forged)
+
+
 @pytest.mark.parametrize("strange", ["", "-", "c" * 31, "C" * 32, "../" + "c" * 29])
 def test_a_cluster_has_an_id_that_can_be_one(strange: str) -> None:
     data = cluster.encode_cluster(replace(CLUSTER, cluster_id=strange), "n")
