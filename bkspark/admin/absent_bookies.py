@@ -1,10 +1,9 @@
 """Bookies that cannot be asked: with an unreadable record, declared lost, or silent."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from contextlib import suppress
 
 from bkspark import environment
-from bkspark.admin.maintenance import Left
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster import bookie_client
 from bkspark.cluster.bookie_client import BookieClient
@@ -80,12 +79,7 @@ def why_left(ledger: LedgerMetadata, unreadable: Collection[str]) -> str:
     return f"it names {names}, whose metadata record cannot be read" if named else ""
 
 
-def left_records(unreadable: Mapping[str, str]) -> list[Left]:
-    """Return the unreadable records, by key, as left."""
-    return [
-        Left(f"metadata record {key}", reason, "`bkspark metadata damaged` says what to do")
-        for key, reason in sorted(unreadable.items())
-    ]
+SEE_DAMAGED = "`bkspark metadata damaged` says what to do"
 
 
 # --- lost bookies --------------------------------------------------------------------------------

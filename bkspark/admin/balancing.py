@@ -6,14 +6,20 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median_low
 
-from bkspark.admin.absent_bookies import leave_out_unreadable, left_records, why_left
+from bkspark.admin.absent_bookies import SEE_DAMAGED, leave_out_unreadable, why_left
 from bkspark.admin.auditing.copies import known_fragments
 from bkspark.admin.collecting.freeing import MeasureFiles
 from bkspark.admin.draining import LedgerRecords, read_records
-from bkspark.admin.maintenance import IN_THREADS, Execution, Facts, Left, Report, planned
+from bkspark.admin.maintenance import (
+    IN_THREADS,
+    Execution,
+    Facts,
+    Report,
+    left_records,
+    planned,
+)
 from bkspark.admin.noted_damage import Marks, NotedDamage
 from bkspark.admin.repairing.repair import Repair, RepairPlan, RepairStep
-from bkspark.admin.repairing.repair_command import counters_of
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.cluster.cluster import Cluster
@@ -209,23 +215,11 @@ def rebalance(
     work.carry_out(plan.repair, how.progress)
     for item in work.left:
         logger.info("rebalance: %s: %s", item.subject, item.reason)
-    done = {
-        "ledgers": len(work.repaired),
-        "places": work.counts["places"],
-        "bytes": work.counts["bytes"],
-    }
-    left = [*work.left, *_unreadable(records), *left_records(unreadable)]
+    left = [*work.left, *left_records(records.unreadable), *left_records(unreadable, SEE_DAMAGED)]
     carried_out = {step.need.place for step in work.done}
     moved = [move for move in plan.moves if move.place in carried_out]
-    return Report(
-        VERB,
-        plan.facts,
-        done,
-        left,
-        counters_of(work.counts, len(work.repaired)),
-        {"moved": moved_rows(moved)},
-        f"{len(left):,} left" if left else "",
-    )
+    details = {"moved": moved_rows(moved)}
+    return Report(VERB, plan.facts, work.totals, left, work.counters, details)
 
 
 def plan_of(
@@ -326,8 +320,3 @@ def _is_readable(ledger: LedgerMetadata, password: Password) -> bool:
 
 def _weight_of(move: Move, weights: Weights) -> float:
     return weights[move.place.ledger_id, move.place.fragment_first_entry_id]
-
-
-def _unreadable(records: LedgerRecords) -> Iterator[Left]:
-    for key, reason in sorted(records.unreadable.items()):
-        yield Left(f"metadata record {key}", reason)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bkspark.admin.absent_bookies import leave_out_unreadable, left_records, why_left
+from bkspark.admin.absent_bookies import SEE_DAMAGED, leave_out_unreadable, why_left
 from bkspark.admin.auditing.audit import Audit
 from bkspark.admin.auditing.findings import plan_of_some
 from bkspark.admin.bookies import removing
@@ -17,11 +17,11 @@ from bkspark.admin.maintenance import (
     Left,
     Progress,
     Report,
+    left_records,
     no_progress,
     planned,
 )
 from bkspark.admin.repairing.repair import Repair, RepairPlan, RepairStep, row
-from bkspark.admin.repairing.repair_command import counters_of
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import CorruptDataError, InvalidRequestError
@@ -34,9 +34,6 @@ from bkspark.protocol.upkeep.repairing import MemberState, Need, Place, Way
 
 # --- drain plan ----------------------------------------------------------------------------------
 # Plan how some bookies are removed from all ledgers, and list the obstacles.
-
-
-_SEE_DAMAGED = "`bkspark metadata damaged` says what to do"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +121,7 @@ def plan_of(records: LedgerRecords, bookie_ids: Collection[str], known: Known) -
         left = obstacle(ledger, records.dropped)
         reason = why_left(ledger, known.unreadable)
         if left is None and reason:
-            left = Left(f"ledger {ledger.ledger_id}", reason, _SEE_DAMAGED)
+            left = Left(f"ledger {ledger.ledger_id}", reason, SEE_DAMAGED)
         if left is not None:
             blocked.append(left)
             continue
@@ -142,7 +139,7 @@ def _step(need: Need) -> RepairStep:
 def unreadable(records: LedgerRecords) -> Iterator[Left]:
     """Yield an obstacle for each unreadable record: the record may name the bookies."""
     for key, reason in sorted(records.unreadable.items()):
-        yield Left(f"metadata record {key}", f"it may name them: {reason}", _SEE_DAMAGED)
+        yield Left(f"metadata record {key}", f"it may name them: {reason}", SEE_DAMAGED)
 
 
 def obstacle(ledger: LedgerMetadata, dropped: Collection[int]) -> Left | None:
@@ -312,16 +309,14 @@ def decommission(
         return Report(VERB, plan.facts, work.done, scarce, {}, {"moved": []}, "nothing was changed")
     work.close()
     work.empty(how.progress)
-    left = [*work.end(), *left_records(work.unreadable)]
+    left = [*work.end(), *left_records(work.unreadable, SEE_DAMAGED)]
     for item in left:
         logger.info("decommission: %s: %s", item.subject, item.reason)
     details = {
         "moved": [row(step) for step in work.repair.done],
         "given_up": [item.facts for item in work.given_up],
     }
-    counters = counters_of(work.repair.counts, len(work.repair.repaired))
-    summary = f"{len(left):,} left" if left else ""
-    return Report(VERB, plan.facts, work.done, left, counters, details, summary)
+    return Report(VERB, plan.facts, work.done, left, work.repair.counters, details)
 
 
 class _Decommission:
@@ -346,13 +341,7 @@ class _Decommission:
 
     @property
     def done(self) -> dict[str, int]:
-        counts = self.repair.counts
-        return {
-            "bookies": self._counts["removed"],
-            "ledgers": len(self.repair.repaired),
-            "places": counts["places"],
-            "bytes": counts["bytes"],
-        }
+        return {"bookies": self._counts["removed"], **self.repair.totals}
 
     def plan(self, records: LedgerRecords) -> DrainPlan:
         """Plan the remaining work from current records."""

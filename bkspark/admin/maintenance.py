@@ -196,6 +196,11 @@ def planned(verb: str, plan: Plan) -> Report:
     return Report(verb, plan.facts)
 
 
+def left_records(unreadable: Mapping[str, str], hint: str = "") -> list[Left]:
+    """Return the unreadable records, with their faults by key, as left."""
+    return [Left(f"metadata record {key}", why, hint) for key, why in sorted(unreadable.items())]
+
+
 def noted(cluster: Cluster, report: Report, began_ms: int) -> Report:
     """Store the end of a verb for ``status`` and ``metrics``; return the report.
 

@@ -6,7 +6,16 @@ from dataclasses import dataclass, field, replace
 
 from bkspark import environment
 from bkspark.admin.auditing.audit import dropped_ledgers, gaps_of
-from bkspark.admin.maintenance import IN_THREADS, Execution, Facts, Left, Progress, Report, planned
+from bkspark.admin.maintenance import (
+    IN_THREADS,
+    Execution,
+    Facts,
+    Left,
+    Progress,
+    Report,
+    left_records,
+    planned,
+)
 from bkspark.admin.survey import Survey
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
@@ -500,7 +509,7 @@ def _report(plan: RecoverPlan, found: Sequence[Recovered], cluster: Survey, prob
     closed = [one for one in found if one.last_entry_id is not None]
     lossy = [one for one in closed if one.losses]
     left = [Left(f"ledger {one.ledger_id}", one.problem) for one in found if one.problem]
-    left += [Left(f"metadata record {key}", why) for key, why in sorted(cluster.unreadable.items())]
+    left += left_records(cluster.unreadable)
     if problem:
         reason = f"the time since which open ledgers are unchanged could not be stored: {problem}"
         left.append(Left(f"metadata record {layout.OPEN_LEDGERS_KEY}", reason))

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bkspark.admin.auditing.copies import Copies, Gap, worst
-from bkspark.admin.maintenance import Facts, Left, Report
+from bkspark.admin.maintenance import Facts, Left, Report, left_records
 from bkspark.admin.survey import Gone
 from bkspark.bookie.contract import on_bookie
 from bkspark.protocol.ledger import sizes
@@ -250,8 +250,7 @@ class AuditFindings:
         for gone in sorted(self.recordless, key=lambda one: one.log):
             for reason, hint in gone.reasons:
                 yield Left(f"log {gone.log}", reason, hint)
-        for key, reason in sorted(self.unreadable.items()):
-            yield Left(f"metadata record {key}", reason)
+        yield from left_records(self.unreadable)
 
     def _worst(self) -> dict[int, Copies]:
         """Return the worst finding of each ledger."""

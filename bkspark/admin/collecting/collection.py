@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bkspark import environment
-from bkspark.admin.absent_bookies import leave_out_unreadable, left_records
+from bkspark.admin.absent_bookies import SEE_DAMAGED, leave_out_unreadable
 from bkspark.admin.collecting.freeing import (
     CollectPlan,
     Doomed,
@@ -19,7 +19,15 @@ from bkspark.admin.collecting.freeing import (
 )
 from bkspark.admin.collecting.garbage import LEDGERS_AT_ONCE, Metadata, SpentPages, plan_collection
 from bkspark.admin.collecting.unwanted import LeftoverRemover
-from bkspark.admin.maintenance import IN_THREADS, Execution, Left, Progress, Report, noted
+from bkspark.admin.maintenance import (
+    IN_THREADS,
+    Execution,
+    Left,
+    Progress,
+    Report,
+    left_records,
+    noted,
+)
 from bkspark.bookie.contract import Usage, on_bookie
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.gone_ledgers import GoneLedgers
@@ -275,7 +283,7 @@ def collect(
     work.carry_out(how.progress)
     outcome = work.outcome
     lost = {member.bookie_id for member in cluster.lost_members()}
-    report = _report(plan, outcome, lost, left_records(unreadable))
+    report = _report(plan, outcome, lost, left_records(unreadable, SEE_DAMAGED))
     logger.info("collect: %d ledgers, %d bytes freed", outcome.freed, outcome.removed.bytes)
     return noted(cluster, report, began_ms)
 

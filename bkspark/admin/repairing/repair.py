@@ -278,6 +278,23 @@ class Repair:
         self._begun: list[_Begun] = []
         self._named: dict[int, Versioned[LedgerMetadata]] = {}
 
+    @property
+    def totals(self) -> dict[str, int]:
+        """The finished work, for a report."""
+        places, written = self.counts["places"], self.counts["bytes"]
+        return {"ledgers": len(self.repaired), "places": places, "bytes": written}
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """The counts under the names of BookKeeper's replication worker."""
+        return {
+            "NUM_FULL_OR_PARTIAL_LEDGERS_REPLICATED": len(self.repaired),
+            "NUM_FRAGMENTS_REPLICATED": self.counts["places"],
+            "NUM_RECORDS_WRITTEN": self.counts["records"],
+            "NUM_BYTES_WRITTEN": self.counts["bytes"],
+            "NUM_ENTRIES_UNABLE_TO_READ_FOR_REPLICATION": self.counts["holes"],
+        }
+
     def carry_out(self, plan: RepairPlan, progress: Progress) -> None:
         """Do all steps.
 

@@ -1,7 +1,6 @@
 """``repair``: plan from an audit, make the copies, name new members in metadata, examine again."""
 
 import logging
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,6 +15,7 @@ from bkspark.admin.maintenance import (
     Execution,
     Left,
     Report,
+    left_records,
     no_progress,
     noted,
     planned,
@@ -407,18 +407,13 @@ def _widen(widening: Widening, short: Collection[Short], work: Repair) -> list[S
 def _report(
     plan: RepairPlan, work: Repair, found: AuditFindings, survey: Survey, wider: Collection[Short]
 ) -> Report:
-    done = {
-        "ledgers": len(work.repaired),
-        "places": work.counts["places"],
-        "bytes": work.counts["bytes"],
-    }
     left = list(_left(plan, work, found, survey))
     return Report(
         VERB,
         plan.facts,
-        done,
+        work.totals,
         left,
-        counters_of(work.counts, len(work.repaired)),
+        work.counters,
         {"repaired": [*map(row, work.done), *map(row_of_short, wider)]},
         f"{len(left):,} left" if left else "",
     )
@@ -432,16 +427,4 @@ def _left(plan: RepairPlan, work: Repair, found: AuditFindings, survey: Survey) 
         yield Left(f"ledger {waiting.ledger_id}", f"{waiting.state}: {waiting.reason}")
     for ledger_id in found.changing:
         yield Left(f"ledger {ledger_id}", "it changed each time the repair looked")
-    for key, reason in sorted(survey.unreadable.items()):
-        yield Left(f"metadata record {key}", reason)
-
-
-def counters_of(counts: Counter[str], ledgers: int) -> dict[str, int]:
-    """Return counts under the names of BookKeeper's replication worker."""
-    return {
-        "NUM_FULL_OR_PARTIAL_LEDGERS_REPLICATED": ledgers,
-        "NUM_FRAGMENTS_REPLICATED": counts["places"],
-        "NUM_RECORDS_WRITTEN": counts["records"],
-        "NUM_BYTES_WRITTEN": counts["bytes"],
-        "NUM_ENTRIES_UNABLE_TO_READ_FOR_REPLICATION": counts["holes"],
-    }
+    yield from left_records(survey.unreadable)

@@ -16,6 +16,7 @@ from bkspark.admin.maintenance import (
     Left,
     Progress,
     Report,
+    left_records,
     noted,
     planned,
 )
@@ -188,8 +189,7 @@ class ScrubFindings:
             yield Left(f"ledger {ledger_id}", f"{reason}, so nothing is marked: scrub again")
         if self.cut_by:
             yield Left("the rest", f"it was not read: {self.cut_by}")
-        for key, reason in sorted(self.unreadable.items()):
-            yield Left(f"metadata record {key}", reason)
+        yield from left_records(self.unreadable)
 
     def _rows(self) -> Iterator[Facts]:
         for bookie_id, one in self.bad:
