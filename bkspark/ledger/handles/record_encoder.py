@@ -66,7 +66,7 @@ class RecordEncoder:
             steps: when parts of the entries were committed, if they were committed before.
         """
         record = self._record(add, attempts, transactions)
-        record = replace(record, made=replace(record.made, steps=steps)) if steps else record
+        record = replace(record, made=record.made._replace(steps=steps)) if steps else record
         return journal.encode(record, self._digester)
 
     def _record(self, add: PendingAdd, rows: Rows, transactions: Mapping[str, int]) -> AddRecord:

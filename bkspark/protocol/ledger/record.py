@@ -26,7 +26,7 @@ the journal (R18).
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from bkspark.errors import InvalidRequestError
 from bkspark.protocol import bounds
@@ -125,8 +125,7 @@ class Transaction:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(NamedTuple):
     """Where and when a record was made; informational.
 
     Attributes:
@@ -140,6 +139,9 @@ class Made:
     fragment_first_entry_id: int = 0
     times: CommitTimes = UNKNOWN
     steps: tuple[TimeStep, ...] = ()
+
+
+MADE_UNKNOWN = Made()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,7 @@ class AddRecord:
     length_bytes: int
     quorum: Quorum
     stored: tuple[int, ...]
-    made: Made = Made()
+    made: Made = MADE_UNKNOWN
     transactions: Mapping[str, int] = field(default_factory=dict, hash=False)
     rows: Rows = ()
 
@@ -255,7 +257,7 @@ def confirmation(
     last_add_confirmed: int,
     length_bytes: int,
     quorum: Quorum,
-    made: Made = Made(),
+    made: Made = MADE_UNKNOWN,
     transactions: Mapping[str, int] = MappingProxyType({}),
     stored: tuple[int, ...] = (),
 ) -> AddRecord:

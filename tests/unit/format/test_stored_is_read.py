@@ -152,5 +152,5 @@ def test_a_record_has_a_bounded_number_of_steps() -> None:
         *(7, 1, "c" * 32, 0, count - 1, -1, 9, Quorum(3, 3, 2), (-1, -1, -1), made), rows=rows
     )
     assert is_stored(record) is is_read(record) is False
-    fewer = replace(record, made=replace(made, steps=made.steps[:-1]))
+    fewer = replace(record, made=made._replace(steps=made.steps[:-1]))
     assert is_stored(fewer) is is_read(fewer) is True
