@@ -397,6 +397,8 @@ HISTORY = pa.schema(
         ("first_offset", pa.int64()),
         ("entries", pa.int64()),
         ("bytes", pa.int64()),
+        ("first_committed", TIME),
+        ("last_committed", TIME),
         (
             "transactions",
             pa.list_(pa.struct([("app_id", pa.string()), ("version", pa.int64())])),
@@ -524,6 +526,8 @@ def _write(
         "first_offset": place and place.first_offset,
         "entries": None if has_unknown_end else place and place.entry_count,
         "bytes": place and place.length_bytes,
+        "first_committed": timestamp(place.first_ms) if place else None,
+        "last_committed": timestamp(place.last_ms) if place else None,
         "transactions": _transactions(ledger),
     }
 

@@ -18,6 +18,7 @@ from bkspark.cli.output import (
     PasswordFileOption,
     limited_end,
     note,
+    plain,
     print_done,
     print_entries,
     print_json,
@@ -500,4 +501,14 @@ def _place(row: views.Row, confirmed: int | None) -> str:
         end = row["first_offset"] + (row["entries"] or LOST_ENTRIES) - 1
         return f"offsets {row['first_offset']} to {end} are lost: its metadata record was set aside"
     last = row["first_offset"] + row["entries"] - 1
-    return f"offsets {row['first_offset']} to {last}, {decimal(row['bytes'])}"
+    return f"offsets {row['first_offset']} to {last}, {decimal(row['bytes'])}{_committed(row)}"
+
+
+def _committed(row: views.Row) -> str:
+    """Return when the ledger's first and last entries were committed; empty if unknown."""
+    first, last = row["first_committed"], row["last_committed"]
+    if first is None or last is None:
+        return ""
+    if first == last:
+        return f", committed {plain(first)}"
+    return f", committed {plain(first)} to {plain(last)}"

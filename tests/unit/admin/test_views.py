@@ -99,6 +99,9 @@ def test_history_has_offsets_and_transactions_in_order(written):
     assert found[0]["transactions"] == []
     assert found[1]["transactions"] == [{"app_id": "nightly", "version": 7}]
     assert found[0]["timestamp"] is not None
+    committed = [row[name] for row in found for name in ("first_committed", "last_committed")]
+    assert None not in committed
+    assert committed == sorted(committed)
 
 
 def told(cluster):

@@ -149,6 +149,7 @@ def test_what_is_confirmed_of_an_open_tail_is_shown_if_it_can_be_told(
         for name in names:
             (small_cluster.folder / f"{name}.away").rename(small_cluster.bookie(name))
     assert tail_of(run)[0].startswith("offsets 6 to 9")
+    assert ", committed 20" in tail_of(run)[0]
 
 
 def test_a_tail_with_a_password_is_counted_with_the_password(run, keeper, monkeypatch):
