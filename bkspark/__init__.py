@@ -25,6 +25,7 @@ from bkspark.errors import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
 
     from prometheus_client import CollectorRegistry
     from pyspark.sql import DataFrame, SparkSession
@@ -101,6 +102,8 @@ def read(
     columns: "Sequence[str] | None" = None,
     starting_offsets: int | str | None = None,
     ending_offsets: int | str | None = None,
+    starting_timestamp: "datetime | int | None" = None,
+    ending_timestamp: "datetime | int | None" = None,
     **options: object,
 ) -> "DataFrame":
     """Read a log as a DataFrame.
@@ -116,6 +119,9 @@ def read(
         starting_offsets: ``"earliest"``, ``"latest"`` or the first offset to read; None for the
             earliest.
         ending_offsets: ``"latest"`` or the offset at which to stop; None for the latest.
+        starting_timestamp, ending_timestamp: instead of offsets, read what was committed at the
+            first of these times or later, and before the second; each a ``datetime`` with a time
+            zone, or milliseconds since 1970.
         options: further options of ``format("bookkeeper")``, by name.
 
     Raises:
@@ -124,7 +130,14 @@ def read(
     """
     from bkspark.spark.source import read_log
 
-    return read_log(spark, log, columns, starting_offsets, ending_offsets, options)
+    given = {
+        "startingOffsets": starting_offsets,
+        "endingOffsets": ending_offsets,
+        "startingTimestamp": starting_timestamp,
+        "endingTimestamp": ending_timestamp,
+        **options,
+    }
+    return read_log(spark, log, columns, given)
 
 
 def register_metrics(registry: "CollectorRegistry | None" = None) -> None:

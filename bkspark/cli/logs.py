@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.filesize import decimal
 
+from bkspark import environment, quantities
 from bkspark.admin import views
 from bkspark.admin.log_upkeep import facts_of, facts_of_done
 from bkspark.cli import commands
@@ -33,6 +34,7 @@ from bkspark.cli.session import (
     require_consent,
     session_of,
 )
+from bkspark.cluster import arguments
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError
 from bkspark.format import digest, layout, schema_text
@@ -42,7 +44,8 @@ from bkspark.log import cursors as log_cursors
 from bkspark.log import truncation
 from bkspark.log.creating import create_log
 from bkspark.log.log_handle import LogHandle
-from bkspark.log.reading.log_view import look_at
+from bkspark.log.reading.log_view import LogWatch, look_at
+from bkspark.log.reading.offset_by_time import offset_since
 from bkspark.log.reading.ordered_read import read_view_in_order
 from bkspark.log.transactions import transactions_of
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
@@ -392,20 +395,44 @@ def read(
     end: Annotated[
         int | None, typer.Option(min=0, help="Stop before this offset; default: the log's end.")
     ] = None,
+    since: Annotated[
+        str,
+        typer.Option(
+            metavar="WHEN",
+            help="Begin with what was committed at this time or later: how long ago, such as 1h, "
+            "or 2026-11-28T10:00:00Z, or milliseconds since 1970.",
+        ),
+    ] = "",
     limit: LimitOption = None,
     shape: FormatOption = Format.JSON,
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
 ) -> None:
     """Print entries in order."""
+    if since and start is not None:
+        raise InvalidRequestError("--since and --start both say where to begin", hint="give one")
     session = session_of(context)
     password = password_of(password_file, password_env)
     with session.cluster() as cluster:
         view = look_at(cluster, name, password, end)
         first = view.first_offset if start is None else start
+        if since:
+            watch = LogWatch(cluster, name, password)
+            first = offset_since(cluster, view.record, watch, password, _time(since))
         stop = limited_end(first, end, limit)
         found = read_view_in_order(cluster, view, first, stop, password)
         print_entries(found, shape, limit, as_json=session.as_json)
+
+
+def _time(since: str) -> int:
+    """Return a time, or one that is so long ago, in milliseconds since 1970."""
+    try:
+        if since.strip().isdecimal():
+            return arguments.time_in_text("--since", since)
+        ago = quantities.seconds("--since", since)
+    except InvalidRequestError:
+        return arguments.time_in_text("--since", since)
+    return max(0, environment.now_ms() - round(ago * 1_000))
 
 
 def count(

@@ -140,6 +140,31 @@ def milliseconds_since_1970(what: str, given: object) -> int:
     return whole_number(what, -(-microseconds // 1_000), least=0)
 
 
+def time_in_text(what: str, given: str) -> int:
+    """Return a time in milliseconds since 1970, given as such or in ISO 8601 with a time zone.
+
+    Raises:
+        InvalidRequestError: any other text, a time without a time zone or before 1970; names it as
+            ``what``.
+    """
+    text = given.strip()
+    try:
+        if text.isdecimal():
+            return whole_number(what, bounds.whole(text), least=0)
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidRequestError(
+            f"{what} must be a time, not {shown(given)}",
+            hint="give one such as 2026-11-28T10:00:00Z, or milliseconds since 1970",
+        ) from None
+    if time.utcoffset() is None:
+        raise InvalidRequestError(
+            f"{what} has no time zone: {shown(given)}",
+            hint="add one, for example Z for UTC or +01:00",
+        )
+    return milliseconds_since_1970(what, time)
+
+
 def instance(what: str, given: object, kind: type[T], *, hint: str) -> T:
     """``given``, if it is a ``kind``.
 

@@ -130,6 +130,17 @@ OPTIONS: Mapping[str, SourceOption] = {
         "Where the read stops: `latest` or an offset, which is not read.",
         (Use.BATCH_READ,),
     ),
+    "startingTimestamp": SourceOption(
+        "",
+        "Read what was committed at this time or later: `2026-11-28T10:00:00Z`, with a time zone, "
+        "or milliseconds since 1970. Instead of `startingOffsets`.",
+        _READS,
+    ),
+    "endingTimestamp": SourceOption(
+        "",
+        "Read what was committed before this time. Instead of `endingOffsets`.",
+        (Use.BATCH_READ,),
+    ),
     "maxEntriesPerTrigger": SourceOption(
         "", "The most rows that a micro-batch reads.", (Use.STREAM_READ,)
     ),

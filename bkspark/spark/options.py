@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar, overload
 import pyarrow as pa
 
 from bkspark import quantities
+from bkspark.cluster import arguments
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
 from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
@@ -39,6 +40,7 @@ _RANGE = (
     "startingOffsets and endingOffsets limit the read; view=history shows the offset and the "
     "time at which each write began"
 )
+_TIMES = "startingTimestamp and endingTimestamp limit the read by time"
 _SPLIT = "maxBytesPerPartition limits the bytes that one task reads"
 _ENTRIES = "maxEntriesPerTrigger limits a micro-batch"
 _BYTES = "maxBytesPerTrigger limits a micro-batch"
@@ -62,8 +64,8 @@ _POINTERS: Mapping[str, tuple[str, ...]] = {
         "stream-from-timestamp",
         "startingVersion",
         "endingVersion",
-        "startingTimestamp",
-        "endingTimestamp",
+    ),
+    _TIMES: (
         "startingOffsetsByTimestamp",
         "endingOffsetsByTimestamp",
         "startingOffsetsByTimestampStrategy",
@@ -207,6 +209,8 @@ class ReadOptions:
     Attributes:
         columns: the names of the columns to read, in this order; None for all.
         starting_offset, ending_offset: a log offset, or None for earliest and latest.
+        starting_ms, ending_ms: when the first entry to read and the first one not to read were
+            committed, in milliseconds since 1970; None if offsets say it.
         trigger_entries, trigger_bytes: most entries and bytes in a micro-batch; None for no limit.
         task_bytes: approximate bytes per reading task; None to decide by size and cores.
     """
@@ -215,6 +219,8 @@ class ReadOptions:
     columns: tuple[str, ...] | None
     starting_offset: int | None
     ending_offset: int | None
+    starting_ms: int | None
+    ending_ms: int | None
     fails_on_loss: bool
     trigger_entries: int | None
     trigger_bytes: int | None
@@ -344,11 +350,17 @@ class _Parser:
         )
 
     def _read(self) -> ReadOptions:
+        begins = self._time("startingTimestamp", "startingOffsets")
+        ends = self._time("endingTimestamp", "endingOffsets")
+        if begins is not None and ends is not None and begins > ends:
+            self._problems.append("startingTimestamp is after endingTimestamp")
         return ReadOptions(
             includes_metadata=self._flag("includeMetadata", False),
             columns=self._columns(),
             starting_offset=self._offset("startingOffsets", "earliest"),
             ending_offset=self._offset("endingOffsets", "latest"),
+            starting_ms=begins,
+            ending_ms=ends,
             fails_on_loss=self._flag("failOnDataLoss", True),
             trigger_entries=self._number("maxEntriesPerTrigger", 0, bounds.TRIGGER_MAX) or None,
             trigger_bytes=self._size("maxBytesPerTrigger", 0, bounds.TRIGGER_MAX) or None,
@@ -452,6 +464,19 @@ class _Parser:
         else:
             wanted = "earliest, latest or an offset >= 0"
         return self._take(name, _id, wanted)
+
+    def _time(self, name: str, instead_of: str) -> int | None:
+        text = self._get(name)
+        if text is None:
+            return None
+        for other, said in ((instead_of, instead_of), ("ledgerId", "ledgerId, which is no log")):
+            if self._get(other) is not None:
+                self._problems.append(f"give {name} or {said}, not both")
+        try:
+            return arguments.time_in_text(name, text)
+        except InvalidRequestError as error:
+            self._problems.append(str(error))
+            return None
 
     def _columns(self) -> tuple[str, ...] | None:
         if self._get("columns") is None:

@@ -11,7 +11,7 @@ sort by ``_offset`` to get the log's order.
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -23,7 +23,7 @@ from bkspark.cluster.password import make_digester
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import arrow_schema, layout
 from bkspark.log.reading.ledger_files import OpenBookies, readable
-from bkspark.log.reading.log_view import LogView, look_at
+from bkspark.log.reading.log_view import LogView, LogWatch, look_at
 from bkspark.log.reading.read_slices import OffsetRange, ReadTask, plan_ledger, plan_view
 from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.protocol.log.data_loss import LogGeneration, truncated
@@ -196,6 +196,7 @@ def _partitions(cluster: Cluster, options: Options) -> list[TaskPartition]:
 
 def _log_partitions(cluster: Cluster, record: LogRecord, options: Options) -> list[TaskPartition]:
     """Plan this version of the log; a read of the open end looks up the newest end."""
+    options = _with_offsets_of_times(cluster, record, options)
     view = LogView(record)
     if not _is_within(options, record.end_offset):
         view = look_at(cluster, record.name, options.password, _known_end(options))
@@ -206,6 +207,30 @@ def _log_partitions(cluster: Cluster, record: LogRecord, options: Options) -> li
     if not found:  # tasks check the password themselves
         make_digester(record.digest, options.password)
     return found
+
+
+def offset_since(
+    cluster: Cluster, log: LogRecord, watch: LogWatch, options: Options, ms: int
+) -> int:
+    """Return the first offset committed at ``ms`` or later; the log's end if there is none."""
+    from bkspark.log.reading import offset_by_time  # no task needs it
+
+    return offset_by_time.offset_since(cluster, log, watch, options.password, ms)
+
+
+def _with_offsets_of_times(cluster: Cluster, log: LogRecord, options: Options) -> Options:
+    """Return ``options`` with the offsets at which the range of times begins and ends."""
+
+    def offset(ms: int | None, given: int | None) -> int | None:
+        if ms is None:
+            return given
+        watch = LogWatch(cluster, log.name, options.password)
+        return offset_since(cluster, log, watch, options, ms)
+
+    read = options.read
+    first, end = read.starting_offset, read.ending_offset
+    begins, stops = offset(read.starting_ms, first), offset(read.ending_ms, end)
+    return replace(options, read=replace(read, starting_offset=begins, ending_offset=stops))
 
 
 def partitions_of(

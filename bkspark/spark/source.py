@@ -161,23 +161,13 @@ def register(spark: "SparkSession", **defaults: object) -> None:
 
 
 def read_log(
-    spark: "SparkSession",
-    name: str,
-    columns: Sequence[str] | None,
-    starting: int | str | None,
-    ending: int | str | None,
-    options: Mapping[str, object],
+    spark: "SparkSession", name: str, columns: Sequence[str] | None, options: Mapping[str, object]
 ) -> "DataFrame":
     """Return the log as a DataFrame (see ``bkspark.read``)."""
     chosen = None if columns is None else arguments.several("columns", columns) or [""]
-    given = {
-        "columns": None if chosen is None else ", ".join(map(_quoted, chosen)),
-        "startingOffsets": starting,
-        "endingOffsets": ending,
-        **options,
-    }
+    wanted = None if chosen is None else ", ".join(map(_quoted, chosen))
     reader = spark.read.format("bookkeeper")
-    for option, value in given.items():
+    for option, value in {**options, "columns": wanted}.items():
         if value is not None:
             reader = reader.option(option, str(value))
     return reader.load(name)

@@ -50,6 +50,7 @@ from bkspark.spark.reader import (
     PLANS_MAX,
     RowReader,
     TaskPartition,
+    offset_since,
     partitions_of,
     schema_there,
     telling_deleted,
@@ -111,11 +112,18 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         progress = self._opened()
         if progress.initial is None:
             extent = _extent(self._look())
-            wanted = self._options.read.starting_offset
-            offset = extent.first_offset if wanted is None else wanted
+            offset = self._wanted_start(progress, extent)
             begin = begin_at(extent.end_offset if offset < 0 else offset, extent)
             progress.initial = self._resumed(begin, extent).begin
         return self._to_json(progress.initial)
+
+    def _wanted_start(self, progress: _Progress, extent: Extent) -> int:
+        """Return the offset that the options name; below 0 for the log's end."""
+        read = self._options.read
+        if read.starting_ms is not None:
+            log, watch = self._look().record, progress.watch
+            return offset_since(progress.cluster, log, watch, self._options, read.starting_ms)
+        return extent.first_offset if read.starting_offset is None else read.starting_offset
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return the limit; Spark passes it to ``latestOffset`` if the trigger allows a limit."""

@@ -1,10 +1,12 @@
 """The commands about a log as a whole: found, truncate, retain, cursors, seal."""
 
 import json
+from datetime import UTC, datetime
 from threading import Event
 
 import pytest
 
+from bkspark import environment
 from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import BookieUnavailableError
 from bkspark.format import layout
@@ -215,6 +217,22 @@ def test_entries_are_counted_without_what_is_truncated_or_lost(run, keeper, log)
     assert told() == [6] * 3
     assert log.end_offset > 2**48
     assert run("log", "count", "none")[0] == 2
+
+
+def test_entries_since_a_time_are_read(run, keeper, log, monkeypatch):
+    written = log.ledgers[-1].last_ms
+    monkeypatch.setattr(environment, "now_ms", lambda: written + 3_600_000)
+
+    def read(since: str) -> int:
+        status, out, err = run("log", "read", "wal", "--since", since)
+        assert status == 0, err
+        return out.count("\n")
+
+    assert [read("2h"), read("59min"), read(str(written + 1)), read("0")] == [6, 0, 0, 6]
+    assert read(datetime.fromtimestamp(written / 1000 + 1, UTC).isoformat()) == 0
+    for wrong in (["--since", "soon"], ["--since", "1h", "--start", "0"]):
+        status, out, err = run("log", "read", "wal", *wrong)
+        assert (status, out, err.count("\n")) == (2, "", 1)
 
 
 def test_truncate(run, log):

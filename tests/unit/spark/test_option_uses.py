@@ -21,6 +21,7 @@ VALUES = {
     "strict": "true",
     "truncate": "true",
     "startingOffsets": "earliest",
+    "startingTimestamp": "2026-11-28T10:00:00Z",
     "endingOffsets": "latest",
     "onRepeatedBatch": "skip",
 }
@@ -48,15 +49,16 @@ READING = {
     "includeMetadata",
     "columns",
     "startingOffsets",
+    "startingTimestamp",
     "failOnDataLoss",
     "maxBytesPerPartition",
 }
 WRITING = {"txnAppId", "txnVersion", "truncate"}
 ALLOWED = {
-    Use.BATCH_READ: READING | WRITING | {"endingOffsets", "ledgerId", "view"},
+    Use.BATCH_READ: READING | WRITING | {"endingOffsets", "endingTimestamp", "ledgerId", "view"},
     Use.VIEW: {"view"},
     Use.STREAM_READ: READING | {"maxEntriesPerTrigger", "maxBytesPerTrigger"},
-    Use.BATCH_WRITE: READING | WRITING | {"endingOffsets"},
+    Use.BATCH_WRITE: READING | WRITING | {"endingOffsets", "endingTimestamp"},
     Use.STREAM_WRITE: {*SPARKS_NAMES, "onRepeatedBatch"},
 }
 
