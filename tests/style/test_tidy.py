@@ -33,6 +33,7 @@ FILE_TIMES = {
     *("st_birthtime", "getmtime", "getctime", "getatime", "LastModified"),
 }
 COMPARES = {
+    "cli/logs.py": "with which entry `log read --since 1h` begins",
     "cli/health.py": "whether the last audit is so long ago that it is told",
     "admin/absent_bookies.py": "when a bookie has been silent for as long as an operator said",
     "admin/recovering.py": "how long an open ledger was unchanged: advice only",
