@@ -71,7 +71,7 @@ class BookieRecord:
     marks: Marks = USUAL_MARKS
     is_leaving: bool = False
     is_removed: bool = False
-    labels: Labels = field(default_factory=dict)
+    labels: Labels = field(default_factory=dict, hash=False)
 
     @property
     def is_going(self) -> bool:

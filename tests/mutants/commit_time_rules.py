@@ -218,13 +218,13 @@ MUTANTS = (
     ),
     Mutant(
         "the open end is not looked at",
-        "offset_since",
+        "offset_by_time.offset_since",
         Replace("place is None and log.tail", "False"),
         (f"{FOUND}[True-False]", f"{LOG}::test_micro_batches_are_found_by_their_records"),
     ),
     Mutant(
         "an offset that was truncated is found",
-        "offset_since",
+        "offset_by_time.offset_since",
         Replace("max(offset, log.first_offset)", "offset"),
         (f"{LOG}::test_it_is_never_before_the_log",),
     ),
