@@ -19,7 +19,7 @@ from bkspark.format import layout
 from bkspark.format.cluster import BookieRecord
 from bkspark.format.recovery import AwayBookie, LostBookie
 from bkspark.ledger.recovery.writer import LastWriter
-from bkspark.protocol.ledger.deletion import members_of
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 
 # --- unreadable bookies --------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def ids_in(keys: Collection[str]) -> frozenset[str]:
 
 def why_left(ledger: LedgerMetadata, unreadable: Collection[str]) -> str:
     """Return why the ledger is left as it is; empty if it names no unreadable bookie."""
-    named = {member.bookie_id for member in members_of(ledger)}.intersection(unreadable)
+    named = {member.bookie_id for member in Locations(ledger).members}.intersection(unreadable)
     names = ", ".join(sorted(named))
     return f"it names {names}, whose metadata record cannot be read" if named else ""
 
@@ -141,10 +141,9 @@ def _known_member(cluster: Cluster, bookie_id: str, incarnation: str) -> Member:
 
 
 def _is_named(cluster: Cluster, member: Member) -> bool:
-    """Return whether a fragment of any ledger includes ``member``."""
+    """Return whether any ledger names ``member``."""
     seen = (cluster.ledgers.get(str(ledger_id)) for ledger_id in cluster.ledger_ids())
-    fragments = (f for found in seen if found is not None for f in found.value.fragments)
-    return any(member in fragment.ensemble for fragment in fragments)
+    return any(found is not None and Locations(found.value).names(member) for found in seen)
 
 
 def _answers(cluster: Cluster, record: BookieRecord, member: Member) -> bool:
@@ -178,7 +177,7 @@ def _fences(cluster: Cluster, member: Member) -> list[str]:
         for found in seen
         if found is not None
         and found.value.state is LedgerState.IN_RECOVERY
-        and member in found.value.last_fragment.ensemble
+        and member in Locations(found.value).last.members
     ]
 
 

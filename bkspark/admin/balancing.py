@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from statistics import median_low
 
 from bkspark.admin.absent_bookies import SEE_DAMAGED, leave_out_unreadable, why_left
-from bkspark.admin.auditing.copies import known_fragments
 from bkspark.admin.collecting.freeing import MeasureFiles
 from bkspark.admin.draining import LedgerRecords, read_records
 from bkspark.admin.maintenance import (
@@ -26,6 +25,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import UnauthorizedError
 from bkspark.ledger.recovery.running import Runner
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.upkeep.balancing import THRESHOLD, Load, Movable, Move, farthest, moves_of
 from bkspark.protocol.upkeep.repairing import MemberState, Need, Way
@@ -150,17 +150,19 @@ def weigh(
 
 def _naming(ledgers: Sequence[LedgerMetadata], member: Member) -> Iterator[int]:
     for ledger in ledgers:
-        if any(member in fragment.ensemble for fragment in ledger.fragments):
+        if Locations(ledger).names(member):
             yield ledger.ledger_id
 
 
 def _places(
     ledger: LedgerMetadata, said: Mapping[tuple[int, Member], int]
 ) -> Iterator[tuple[tuple[int, int], float]]:
-    """Yield the weight of a place, for each fragment with entries."""
+    """Yield the weight of a place, for each location with known entries."""
     own: dict[Member, int] = {}
-    for fragment, (first, last) in known_fragments(ledger):
-        for member in fragment.ensemble:
+    located = list(Locations(ledger).known)
+    for location in located:
+        first, last = location.entries
+        for member in location.members:
             own[member] = own.get(member, 0) + last - first + 1
     known = [
         said[ledger.ledger_id, member] / count
@@ -168,8 +170,9 @@ def _places(
         if (ledger.ledger_id, member) in said
     ]
     each = median_low(known) if known else 0.0
-    for fragment, (first, last) in known_fragments(ledger):
-        yield (ledger.ledger_id, fragment.first_entry_id), each * (last - first + 1)
+    for location in located:
+        first, last = location.entries
+        yield (ledger.ledger_id, first), each * (last - first + 1)
 
 
 # --- rebalance command ---------------------------------------------------------------------------
@@ -270,9 +273,9 @@ def _loads(
     """Return the load of bookies, relative to disk size if all disk sizes are known."""
     used: defaultdict[Member, float] = defaultdict(float)
     for ledger in ledgers:
-        for fragment, _ in known_fragments(ledger):
-            for member in fragment.ensemble:
-                used[member] += weights[ledger.ledger_id, fragment.first_entry_id]
+        for location in Locations(ledger).known:
+            for member in location.members:
+                used[member] += weights[ledger.ledger_id, location.first_entry_id]
     known = list(statuses)
     is_by_disk = all(status.total_bytes > 0 for status in known)
     return [
@@ -298,13 +301,13 @@ def _movable(
     for member, ledger_id in damaged:
         marked[ledger_id].add(member)
     for ledger in ledgers:
-        for fragment, _ in known_fragments(ledger):
-            first = fragment.first_entry_id
+        for location in Locations(ledger).known:
+            first = location.first_entry_id
             yield Movable(
                 ledger.ledger_id,
                 first,
                 ledger.quorum,
-                fragment.ensemble,
+                location.members,
                 weights[ledger.ledger_id, first],
                 ledger.left | marked[ledger.ledger_id],
             )

@@ -28,7 +28,8 @@ from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.format import layout
 from bkspark.ledger.creating import log_of
 from bkspark.ledger.recovery.running import Runner
-from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.locations import Location, Locations
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.upkeep import draining
 from bkspark.protocol.upkeep.repairing import MemberState, Need, Place, Way
 
@@ -179,9 +180,9 @@ def too_few(
         others: members able to receive places, except in ledgers they have left.
     """
     for ledger in records.ledgers:
-        for fragment in ledger.fragments if ledger.ledger_id not in records.dropped else ():
-            free = set(others) - ledger.left - set(fragment.ensemble)
-            leaving = draining.leaving_of(fragment, bookie_ids)
+        for location in Locations(ledger) if ledger.ledger_id not in records.dropped else ():
+            free = set(others) - ledger.left - set(location.members)
+            leaving = draining.leaving_of(location, bookie_ids)
             if len(leaving) > len(free):
                 yield Left(
                     f"ledger {ledger.ledger_id}",
@@ -235,21 +236,21 @@ def last_copies(
     }
     changing = set(found.changing)
 
-    def lacks(ledger: LedgerMetadata, fragment: Fragment, member: Member) -> bool:
+    def lacks(ledger: LedgerMetadata, location: Location, member: Member) -> bool:
         return (
             member.bookie_id in bookie_ids
             or ledger.ledger_id in changing
             or verdict.known.standing(member) is not MemberState.ANSWERS
             or member in verdict.known.lost
-            or (ledger.ledger_id, fragment.first_entry_id, member) in short
+            or (ledger.ledger_id, location.first_entry_id, member) in short
             or (ledger.ledger_id, member.bookie_id) in waited_for
         )
 
     for ledger in ledgers:
 
-        def lacking(fragment: Fragment, ledger: LedgerMetadata = ledger) -> list[int]:
-            places = enumerate(fragment.ensemble)
-            return [index for index, member in places if lacks(ledger, fragment, member)]
+        def lacking(location: Location, ledger: LedgerMetadata = ledger) -> list[int]:
+            places = enumerate(location.members)
+            return [index for index, member in places if lacks(ledger, location, member)]
 
         if not draining.is_kept_without(ledger, lacking):
             yield Left(

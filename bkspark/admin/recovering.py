@@ -38,6 +38,7 @@ from bkspark.ledger.journals.member_loss import Taken
 from bkspark.ledger.recovery.running import Runner
 from bkspark.log.recovering import is_gone_on_with, recover_ledger
 from bkspark.protocol.ledger import sizes
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.truncating import without_front
 from bkspark.protocol.upkeep.idleness import Sighting, is_idle, seen_again
@@ -108,7 +109,7 @@ def lacking_copies(cluster: Cluster, ledgers: Collection[LedgerMetadata]) -> fro
     A copy on a silent bookie is not known to be missing and closes no ledger. A ledger created on
     too few bookies is not closed while too few bookies are available.
     """
-    kept = {(x.ledger_id, f.first_entry_id) for x in ledgers for f in x.fragments}
+    kept = {(x.ledger_id, at.first_entry_id) for x in ledgers for at in Locations(x)}
     found = gaps_of(cluster, sorted({ledger_id for ledger_id, _ in kept}))
     certain = {
         gap.ledger_id
@@ -312,9 +313,9 @@ class OpenLedgers:
             now = Sighting(number, writer_of(ledger), now_ms, sizes)
             seen[number] = seen_again(before.get(number), now)
             bare = {member for member, weight in found.items() if weight.is_bare}
-            fragment = ledger.last_fragment
-            is_empty = fragment.confirmed < fragment.first_entry_id  # otherwise entries were lost
-            if is_empty and bare.issuperset(fragment.ensemble):
+            last = Locations(ledger).last
+            is_empty = ledger.last_confirmed < last.first_entry_id  # otherwise entries were lost
+            if is_empty and bare.issuperset(last.members):
                 unwritten.add(number)
         return SightingRound(seen, frozenset(unwritten))
 
@@ -339,7 +340,7 @@ class OpenLedgers:
         found: dict[int, dict[Member, Weight]] = {}
         for ledger in ledgers:
             found[ledger.ledger_id] = {}
-            for member in set(ledger.last_fragment.ensemble) & addresses.keys():
+            for member in set(Locations(ledger).last.members) & addresses.keys():
                 of_member.setdefault(member, []).append(ledger)
         looks = [
             MeasureLedgers(addresses[member], tuple(theirs)) for member, theirs in of_member.items()
@@ -352,7 +353,7 @@ class OpenLedgers:
 
 def writer_of(ledger: LedgerMetadata) -> str:
     """Return a text that changes with each takeover and each replacement of a bookie."""
-    return f"{ledger.term}-{ledger.token}-{len(ledger.fragments)}"
+    return f"{ledger.term}-{ledger.token}-{len(Locations(ledger))}"
 
 
 # --- recover command -----------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from bkspark.errors import (
 from bkspark.format import layout
 from bkspark.format.recovery import StuckRecovery
 from bkspark.log.reading.data_loss import was_set_aside
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.recovery import messages
@@ -224,7 +225,7 @@ def unfinished_recoveries(
 
 def _without_lost(cluster: Cluster, ledger: LedgerMetadata, stuck: StuckRecovery) -> StuckRecovery:
     """Update ``stuck`` for bookies declared lost since."""
-    members = {m.bookie_id: m for fragment in ledger.fragments for m in fragment.ensemble}
+    members = {member.bookie_id: member for member in Locations(ledger).members}
     waiting = [members[name] for name in stuck.waiting_for if name in members]
     all_lost = cluster.lost_members()
     lost = [member for member in waiting if member in all_lost]

@@ -24,6 +24,7 @@ from bkspark.ledger.creating import OPERATION_KEY, log_of
 from bkspark.log.reading.data_loss import was_set_aside
 from bkspark.log.reading.log_view import LogView, views_of
 from bkspark.protocol.ledger import sizes
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.ledger_list import LOST_ENTRIES, LoggedLedger, versions_of
 from bkspark.protocol.log.record import LogRecord
@@ -183,8 +184,7 @@ def _serving(cluster: Cluster, log_name: str) -> set[str]:
     return {
         member.bookie_id
         for ledger in all_ledgers(cluster, log_name)
-        for fragment in ledger.fragments
-        for member in fragment.ensemble
+        for member in Locations(ledger).members
     }
 
 
@@ -259,7 +259,7 @@ def ledger_rows(cluster: Cluster, found: Iterable[LedgerMetadata]) -> list[Row]:
             "entries": None if ledger.last_entry_id is None else ledger.last_entry_id + 1,
             "bytes": ledger.length_bytes,
             "term": ledger.term,
-            "fragments": len(ledger.fragments),
+            "fragments": len(Locations(ledger)),
             **quorum_of(ledger),
             "digest_type": ledger.settings.digest.digest_type,
             "created": timestamp(ledger.settings.created_ms),
@@ -288,18 +288,16 @@ def fragments(cluster: Cluster, log_name: str | None) -> list[Row]:
 
 def fragments_of(ledger: LedgerMetadata) -> list[Row]:
     """The rows of ``fragments`` for one ledger."""
-    firsts = [fragment.first_entry_id for fragment in ledger.fragments]
-    lasts = [*(first - 1 for first in firsts[1:]), ledger.last_entry_id]
     return [
         {
             "ledger_id": ledger.ledger_id,
             "log": log_of(ledger),
-            "first_entry_id": fragment.first_entry_id,
-            "last_entry_id": last,
-            "term": fragment.term,
-            "ensemble": [member.bookie_id for member in fragment.ensemble],
+            "first_entry_id": location.first_entry_id,
+            "last_entry_id": location.last_entry_id,
+            "term": location.term,
+            "ensemble": location.bookie_ids,
         }
-        for fragment, last in zip(ledger.fragments, lasts)
+        for location in Locations(ledger)
     ]
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from bkspark import environment
 from bkspark.admin import views
-from bkspark.admin.auditing.copies import known_fragments
 from bkspark.admin.auditing.findings import CHECKED, LOSSES, VERB, in_words
 from bkspark.admin.collecting import collection as collecting
 from bkspark.admin.scrubbing import scrub as scrubbing
@@ -21,6 +20,7 @@ from bkspark.format.report_record import ReportRecord
 from bkspark.log.continuing import may_be_smaller
 from bkspark.protocol.bookies.placement import Candidate, shared_domains
 from bkspark.protocol.ledger import sizes
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
 from bkspark.quantities import plural
@@ -62,8 +62,7 @@ def named_members(
         member
         for ledger in ledgers
         if ledger.state is not LedgerState.DELETING
-        for fragment in ledger.fragments
-        for member in fragment.ensemble
+        for member in Locations(ledger).members
         if member in lost
     }
 
@@ -418,7 +417,7 @@ def _copies(
     """
     away: dict[int, set[Member]] = {}
     for ledger in kept:
-        members = {m for fragment, _ in known_fragments(ledger) for m in fragment.ensemble}
+        members = {m for location in Locations(ledger).known for m in location.members}
         if not members <= set(usable):
             away[ledger.ledger_id] = members - set(usable)
     if not away:
@@ -449,7 +448,7 @@ def _unclosed(
     for ledger in read:
         if ledger.state in (LedgerState.CLOSED, LedgerState.DELETING):
             continue
-        away = [m.bookie_id for m in ledger.last_fragment.ensemble if m not in usable]
+        away = [m.bookie_id for m in Locations(ledger).last.members if m not in usable]
         if away or ledger.state is LedgerState.IN_RECOVERY:
             rows.append(
                 {

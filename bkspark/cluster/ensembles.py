@@ -27,6 +27,7 @@ from bkspark.errors import NotEnoughBookiesError
 from bkspark.format.digest import Digester
 from bkspark.protocol.bookies import placement
 from bkspark.protocol.bookies.placement import Candidate
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, Member
 from bkspark.protocol.ledger.quorum import Quorum
 
@@ -339,7 +340,7 @@ class Successors:
 
 def ensemble_of(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress] | None:
     """The addresses of the last fragment's members; None if a member was initialised anew since."""
-    members = ledger.last_fragment.ensemble
+    members = Locations(ledger).last.members
     addresses = cluster.addresses(leave_out_unless({member.bookie_id for member in members}))
     if any(member not in addresses for member in members):
         return None

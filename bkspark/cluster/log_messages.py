@@ -11,6 +11,7 @@ from bkspark import environment
 from bkspark.bookie.contract import about
 from bkspark.cluster.client_metrics import ClientCounts
 from bkspark.errors import BookKeeperError, CorruptDataError
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.writer.steps import WarnOfGaps
 
@@ -77,14 +78,14 @@ def replaced(
 
 def rolled(logger: Logger, ledger: LedgerMetadata) -> None:
     """Log that a requested new fragment has begun."""
-    fragment = ledger.last_fragment
+    location = Locations(ledger).last
     tell(
         logger,
         "ledger %d: a new fragment begins at entry %d, on %s",
-        *(ledger.ledger_id, fragment.first_entry_id),
-        ", ".join(member.bookie_id for member in fragment.ensemble),
+        *(ledger.ledger_id, location.first_entry_id),
+        ", ".join(location.bookie_ids),
         ledger_id=ledger.ledger_id,
-        entry_id=fragment.first_entry_id,
+        entry_id=location.first_entry_id,
     )
 
 

@@ -30,6 +30,7 @@ from bkspark.format.arrow_schema import OFFSET_COLUMN
 from bkspark.log.reading.ledger_files import OpenBookies, find_records, placed_logs
 from bkspark.log.reading.read_slices import OffsetRange, plan_log
 from bkspark.log.reading.slice_reader import ReplicaFault, SliceReader
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 
 if TYPE_CHECKING:
@@ -144,7 +145,8 @@ def striping(
         table.add_column(bookie_id, justify="center")
     stripes = ledger.quorum.stripe_count
     for entry_id in range(ENTRIES_DRAWN):
-        holders = {member.bookie_id for member in ledger.members_of(entry_id)}
+        located = Locations(ledger).of_entry(entry_id)
+        holders = {member.bookie_id for member in located.holders(entry_id)}
         style = _STRIPE_STYLES[entry_id % stripes % len(_STRIPE_STYLES)]
         cells = []
         for bookie_id in bookie_ids:
@@ -436,7 +438,7 @@ class _Demo:
 
     def _show(self, ledger: LedgerMetadata, damage: DemoDamage | None) -> None:
         console = self._narrator.console
-        members = [member.bookie_id for member in ledger.last_fragment.ensemble]
+        members = Locations(ledger).last.bookie_ids
         ids = [*members, *(name for name in self._bookies if name not in members)]
         picture = striping(console, ledger, ids, damage)
         if damage is not None:

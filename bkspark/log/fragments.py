@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from bkspark.cluster.cluster import Cluster
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.log.ledger_list import LoggedLedger
 
 
@@ -39,10 +40,10 @@ def fragments_of(
 
 def _every(cluster: Cluster, places: Iterable[LoggedLedger]) -> Iterator[LogFragment]:
     for place in places:
-        for fragment in cluster.ledger(place.ledger_id).value.fragments:
+        for location in Locations(cluster.ledger(place.ledger_id).value):
             yield LogFragment(
-                place.first_offset + fragment.first_entry_id,
+                place.first_offset + location.first_entry_id,
                 place.ledger_id,
-                fragment.owner or fragment.term,
-                tuple(member.bookie_id for member in fragment.ensemble),
+                location.writer_term,
+                tuple(location.bookie_ids),
             )

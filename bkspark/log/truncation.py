@@ -20,7 +20,7 @@ from bkspark.log.cursors import positions_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.contents import Retention
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.retention import known_bytes, retained_from, retained_inside
+from bkspark.protocol.log.retention import beginning_at, known_bytes, retained_from, retained_inside
 
 logger = logging.getLogger(__name__)
 
@@ -129,10 +129,9 @@ def _hidden_in_tail(cluster: Cluster, log: LogRecord, first: int, past: int) -> 
     ledger = _readable_tail(cluster, log) if past > log.end_offset else None
     if ledger is None:
         return 0, 0
-    begun = {f.first_entry_id: f.beginning for f in ledger.fragments if f.beginning is not None}
-    ends = (begun.get(offset - log.end_offset) for offset in (first, past))
+    ends = [beginning_at(ledger, offset - log.end_offset) for offset in (first, past)]
     before, behind = (0 if end is None else end.length_bytes for end in ends)
-    last = begun.get(past - log.end_offset)
+    last = ends[-1]
     return max(0, behind - before), 0 if last is None else last.began_ms
 
 

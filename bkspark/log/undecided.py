@@ -22,6 +22,7 @@ from bkspark.ledger.recovery.recover import recover
 from bkspark.ledger.recovery.taking_over import take_over
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.ownership import first_behind
+from bkspark.protocol.ledger.truncating import oldest_owner
 
 _LEAVING_OPEN = (NotEnoughBookiesError, NothingSentError, OutcomeUnknownError)
 
@@ -121,12 +122,12 @@ def _end_of_term(ledger: LedgerMetadata, undecided: Undecided) -> int | None:
         NoSuchEntryError: the fragments that show the end were truncated.
     """
     term, begin = undecided.term, ledger.first_available
-    if undecided.first_entry_id < begin and ledger.fragments[0].owner > term:
+    if undecided.first_entry_id < begin and oldest_owner(ledger) > term:
         raise NoSuchEntryError(
             f"ledger {ledger.ledger_id} begins at entry {begin} now: earlier entries of term "
             f"{term} were truncated, and nothing shows how many they were"
         )
-    found = first_behind(ledger.fragments, term)
+    found = first_behind(ledger, term)
     if found is None and ledger.last_entry_id is not None:
         return ledger.last_entry_id + 1
     if found is None and ledger.state is LedgerState.DELETING:

@@ -102,13 +102,16 @@ MUTANTS = (
     Mutant(
         "a deleted ledger's record does not wait for who is away",
         "owing",
-        Replace("members_of(ledger) - set(cleaned)", "set(cleaned) - members_of(ledger)"),
+        Replace(
+            "set(Locations(ledger).members) - set(cleaned)",
+            "set(cleaned) - set(Locations(ledger).members)",
+        ),
         (AWAY, f"{OWING}::test_each_member_of_each_fragment_has_to_be_cleaned"),
     ),
     Mutant(
         "only the last fragment's members are owed a deletion",
-        "deletion.members_of",
-        Replace("ledger.fragments", "ledger.fragments[-1:]"),
+        "Locations.members",
+        Replace("self.ledger.fragments", "self.ledger.fragments[-1:]"),
         (f"{OWING}::test_each_member_of_each_fragment_has_to_be_cleaned",),
     ),
     Mutant(

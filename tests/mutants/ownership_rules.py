@@ -106,14 +106,15 @@ MUTANTS = (
     Mutant(
         "a plan takes the record that is met last",
         "is_owned",
-        Replace("is_one and counts(ledger.fragments, record)", "is_one"),
+        Replace("is_one and counts_in(ledger, record)", "is_one"),
         (f"{LEFT}::test_a_plan_takes_the_owners_record_wherever_it_is_met",),
     ),
     Mutant(
         "an audit counts what an older term left over",
         "_Journal.span",
         Replace(
-            "reader.is_by_its_writer(one) and self._counts(one)", "reader.is_by_its_writer(one)"
+            "reader.is_by_its_writer(one) and counts_in(ledger, one)",
+            "reader.is_by_its_writer(one)",
         ),
         (f"{LEFT}::test_an_audit_counts_no_record_that_is_left_over",),
     ),

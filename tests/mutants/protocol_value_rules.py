@@ -6,6 +6,7 @@ from .mutant import Mutant
 QUORUM = "tests/unit/protocol/test_quorum.py"
 LEDGER = "tests/unit/protocol/test_ledger.py"
 RECORD = "tests/unit/protocol/test_record.py"
+LOCATIONS = "tests/unit/protocol/test_locations.py"
 ADDING = "tests/unit/protocol/test_adding.py"
 
 MUTANTS = (
@@ -107,6 +108,37 @@ MUTANTS = (
         "LedgerMetadata._check_fragments",
         Replace("{member.bookie_id for member in fragment.ensemble}", "set(fragment.ensemble)"),
         (f"{LEDGER}::test_an_impossible_record_is_refused",),
+    ),
+    # --- locations -------------------------------------------------------------------------------
+    Mutant(
+        "the end of an open ledger's last location counts as known",
+        "Locations.known",
+        Replace("self.ledger.state is not LedgerState.CLOSED", "False"),
+        (f"{LOCATIONS}::test_nothing_is_known_of_a_location_without_entries",),
+    ),
+    Mutant(
+        "a location without entries counts as known",
+        "Locations.known",
+        Replace("x.entries[1] >= x.first_entry_id", "True"),
+        (f"{LOCATIONS}::test_nothing_is_known_of_a_location_without_entries",),
+    ),
+    Mutant(
+        "two locations have the entry between them",
+        "Locations._location",
+        Replace("fragments[index + 1].first_entry_id - 1", "fragments[index + 1].first_entry_id"),
+        (f"{LOCATIONS}::test_each_entry_is_in_one_location_and_on_its_write_set",),
+    ),
+    Mutant(
+        "only the last location names a member",
+        "Locations.names",
+        Replace("self.ledger.fragments", "self.ledger.fragments[-1:]"),
+        (f"{LOCATIONS}::test_a_member_of_any_location_is_named_but_only_in_its_incarnation",),
+    ),
+    Mutant(
+        "only the last location names a bookie",
+        "Locations.names_bookie",
+        Replace("self.ledger.fragments", "self.ledger.fragments[-1:]"),
+        (f"{LOCATIONS}::test_a_member_of_any_location_is_named_but_only_in_its_incarnation",),
     ),
     # --- record ----------------------------------------------------------------------------------
     Mutant(

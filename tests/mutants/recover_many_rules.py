@@ -38,7 +38,7 @@ MUTANTS = (
     Mutant(
         "what rests is well where a member shows no journal, or says nothing",
         "OpenLedgers.look",
-        Replace("bare.issuperset(fragment.ensemble)", "bare"),
+        Replace("bare.issuperset(last.members)", "bare"),
         (f"{SHOWS}[permission]", f"{SHOWS}[journal]", f"{SHOWS}[bookie]"),
     ),
     Mutant(

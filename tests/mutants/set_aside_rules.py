@@ -176,7 +176,7 @@ MUTANTS = (
         "a repair takes a bookie whose record cannot be read for one that is gone",
         "why_left",
         Replace(
-            "{member.bookie_id for member in members_of(ledger)}.intersection(unreadable)",
+            "{member.bookie_id for member in Locations(ledger).members}.intersection(unreadable)",
             "set()",
         ),
         (

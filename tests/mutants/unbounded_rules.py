@@ -66,7 +66,7 @@ MUTANTS = (
     Mutant(
         "entries of the terms behind are taken for his",
         "_end_of_term",
-        Replace("first_behind(ledger.fragments, term)", "None"),
+        Replace("first_behind(ledger, term)", "None"),
         (f"{OUTCOMES}::test_what_a_recovery_kept_of_it_is_the_map_of_terms_s_to_say",),
     ),
     Mutant(

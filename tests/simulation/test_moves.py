@@ -13,7 +13,8 @@ from bkspark.admin.repairing import repair
 from bkspark.admin.repairing.fill import Filled, _FillWork
 from bkspark.admin.repairing.repair import Repair
 from bkspark.cluster.records import Records
-from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.locations import Location, Locations
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.upkeep import draining, repairing
 from bkspark.protocol.upkeep.repairing import Need, Place
 from tests.simulation.many import run_many
@@ -62,11 +63,9 @@ def unlooked(self: _FillWork, _role: object) -> Filled:
     return Filled(self.records, self.pace.byte_count)
 
 
-def of_any_state(ledger: LedgerMetadata, place: Place) -> Fragment | None:
-    for fragment in ledger.fragments:
-        if fragment.first_entry_id == place.fragment_first_entry_id:
-            return fragment if fragment.ensemble[place.index] == place.member else None
-    return None
+def of_any_state(ledger: LedgerMetadata, place: Place) -> Location | None:
+    found = Locations(ledger).at(place.fragment_first_entry_id)
+    return found if found is not None and found.members[place.index] == place.member else None
 
 
 def leaving_any(ledger: LedgerMetadata, *args: Any) -> Iterator[Need]:
@@ -84,7 +83,7 @@ BROKEN: dict[str, tuple[Change, ...]] = {
     "a record is changed without compare": ((Records, "_put", mutants.put_without_version),),
     "nobody looks at copies behind making them": UNLOOKED,
     "places of open ledgers move": (
-        (repairing, "fragment_at", of_any_state),
+        (repairing, "location_of", of_any_state),
         (draining, "places_to_leave", leaving_any),
     ),
 }

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from bkspark.protocol.ledger import deletion, metadata
+from bkspark.protocol.ledger.locations import Location, Locations
 from bkspark.protocol.ledger.metadata import (
     LEGAL_MOVES,
-    Fragment,
     LedgerMetadata,
     LedgerState,
     Member,
@@ -74,14 +74,13 @@ BROKEN_ORDERS = {
 """Nothing stands guard where a ledger has left, so these rest on the metadata check alone."""
 
 
-def of_any_state(ledger: LedgerMetadata, place: Place) -> Fragment | None:
-    first, index = place.fragment_first_entry_id, place.index
-    found = (one for one in ledger.fragments if one.first_entry_id == first)
-    return next((one for one in found if one.ensemble[index] == place.member), None)
+def of_any_state(ledger: LedgerMetadata, place: Place) -> Location | None:
+    found = Locations(ledger).at(place.fragment_first_entry_id)
+    return found if found is not None and found.members[place.index] == place.member else None
 
 
 def of_any_ledger(ledger: LedgerMetadata, member: Member) -> bool:
-    return member not in deletion.members_of(ledger)
+    return not Locations(ledger).names(member)
 
 
 def who_has_a_place(ledger: LedgerMetadata, _member: Member) -> bool:
@@ -99,8 +98,8 @@ def nobody_owed(*_: object, **__: object) -> set[Member]:
     return set()
 
 
-def of_the_last_fragment(ledger: LedgerMetadata) -> set[Member]:
-    return set(ledger.last_fragment.ensemble)
+def of_the_last(self: Locations) -> tuple[Member, ...]:
+    return self.last.members
 
 
 UNDEAD = LEGAL_MOVES | {LedgerState.DELETING: frozenset(LedgerState)}
@@ -108,7 +107,7 @@ UNCHECKED = upkeep_mutants.UNCHECKED
 
 BROKEN_DECISIONS: dict[str, tuple[tuple[mutants.Change, ...], Scope, str]] = {
     "an open ledger is repaired": (
-        ((repairing, "fragment_at", of_any_state),),
+        ((repairing, "location_of", of_any_state),),
         CHANGED,
         "(I2, I3)",
     ),
@@ -148,7 +147,7 @@ BROKEN_DECISIONS: dict[str, tuple[tuple[mutants.Change, ...], Scope, str]] = {
         "(R11)",
     ),
     "only the last fragment's members are": (
-        ((deletion, "members_of", of_the_last_fragment),),
+        ((Locations, "members", property(of_the_last)),),
         Scope(ONE, entries=2, failures=1, spares=1, jobs=("delete",)),
         "(R11)",
     ),

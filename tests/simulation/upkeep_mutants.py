@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from bkspark.admin.collecting import unwanted
-from bkspark.protocol.ledger import deletion
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.upkeep import leaving
 
@@ -25,7 +25,7 @@ def whoever_has_any(ledger: LedgerMetadata, holders: Collection[Member], _free: 
 
 
 def of_any_state(ledger: LedgerMetadata, holders: Collection[Member], _free: object) -> Any:
-    return set(holders) - deletion.members_of(ledger)
+    return set(holders) - set(Locations(ledger).members)
 
 
 def nobody(*_: object) -> set[str]:

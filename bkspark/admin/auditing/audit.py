@@ -17,7 +17,6 @@ from bkspark.admin.auditing.copies import (
     Holding,
     classify,
     gaps,
-    known_fragments,
     own_part,
     with_files,
 )
@@ -57,6 +56,7 @@ from bkspark.ledger.journals.journal_end import JournalEnds, JournalName
 from bkspark.ledger.recovery.running import Runner, in_threads
 from bkspark.log.reading.ledger_files import PlacedLog
 from bkspark.protocol.ledger import sizes
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState, Member
 
 # --- placing -------------------------------------------------------------------------------------
@@ -73,13 +73,13 @@ def misplaced(ledger: LedgerMetadata, domains: Mapping[Member, str]) -> str:
         domains: failure domains of the registered bookies.
     """
     available = len(set(domains.values()))
-    for fragment in ledger.fragments:
-        if all(member in domains for member in fragment.ensemble):
-            used = len({domains[member] for member in fragment.ensemble})
-            possible = min(len(fragment.ensemble), available)
+    for location in Locations(ledger):
+        if all(member in domains for member in location.members):
+            used = len({domains[member] for member in location.members})
+            possible = min(len(location.members), available)
             if used < possible:
                 return (
-                    f"fragment {fragment.first_entry_id} lies on {used} failure domains, and "
+                    f"fragment {location.first_entry_id} lies on {used} failure domains, and "
                     f"{possible} are possible"
                 )
     return ""
@@ -165,7 +165,7 @@ def ends_of(
     """Return the current ends on members of the last fragments."""
     of_member: dict[Member, list[LedgerMetadata]] = {}
     for ledger in ledgers:
-        for member in ledger.last_fragment.ensemble:
+        for member in Locations(ledger).last.members:
             if member in addresses:
                 of_member.setdefault(member, []).append(ledger)
     looks = [LookAtEnds(addresses[member], tuple(theirs)) for member, theirs in of_member.items()]
@@ -192,22 +192,22 @@ def lacking_at_ends(
 
 
 def _lacking(ledger: LedgerMetadata, before: OpenEnds, after: OpenEnds) -> Iterator[Gap]:
-    fragment, number = ledger.last_fragment, ledger.ledger_id
-    ends = {m: before[m, number] for m in fragment.ensemble if (m, number) in before}
+    location, number = Locations(ledger).last, ledger.ledger_id
+    ends = {m: before[m, number] for m in location.members if (m, number) in before}
     confirmed = max((end.confirmed for end in ends.values()), default=INVALID_ENTRY_ID)
     lacks = {}
-    for index, member in enumerate(fragment.ensemble):
+    for index, member in enumerate(location.members):
         end = ends.get(member)
         if end is None or after.get((member, number)) != end:
             continue
-        first = max(end.last + 1, fragment.first_entry_id)
+        first = max(end.last + 1, location.first_entry_id)
         part = own_part((first, confirmed), index, ledger.quorum)
         if part is not None:
             lacks[member] = part
     copies = classify(ledger.quorum, held=ledger.quorum.write_quorum_size - len(lacks), unknown=0)
     folder = layout.journal_folder(number)
     for member, entries in lacks.items():
-        yield Gap(number, fragment.first_entry_id, entries, member, folder, copies, False, REASON)
+        yield Gap(number, location.first_entry_id, entries, member, folder, copies, False, REASON)
 
 
 # --- audit ---------------------------------------------------------------------------------------
@@ -330,7 +330,7 @@ class Audit:
         """Ask every bookie about its ledgers; a silent bookie is not asked again by the audit."""
         of_member: dict[Member, list[LedgerMetadata]] = {}
         for ledger in audited.values():
-            for member in {m for fragment in ledger.fragments for m in fragment.ensemble}:
+            for member in Locations(ledger).members:
                 of_member.setdefault(member, []).append(ledger)
         looks = [
             Look(
@@ -395,7 +395,7 @@ class Audit:
     # --- judging ------------------------------------------------------------------------------
 
     def _gaps(self, ledger: LedgerMetadata, seen: _Seen) -> Iterator[Gap]:
-        members = {m for fragment in ledger.fragments for m in fragment.ensemble}
+        members = Locations(ledger).members
         answers = {member: self._answer(member, ledger, seen) for member in members}
         if all(answer is None for answer in answers.values()):
             return
@@ -424,7 +424,7 @@ class Audit:
         if any(ledger_id in looked.inline for looked in seen.looked.values()):
             return True
         ledger = seen.audited[ledger_id]
-        members = {m for fragment in ledger.fragments for m in fragment.ensemble}
+        members = Locations(ledger).members
         shown = [self._answer(member, ledger, seen) for member in members]
         is_shown = any(
             x is None or (isinstance(x, Holding) and x.is_inline is False) for x in shown
@@ -459,7 +459,7 @@ class Audit:
 
     def _away(self, ledger: LedgerMetadata, seen: _Seen) -> Iterator[tuple[str, str]]:
         """Yield unusable members of the last fragment and the reasons (RB-25)."""
-        for member in ledger.last_fragment.ensemble:
+        for member in Locations(ledger).last.members:
             answer = self._answer(member, ledger, seen)
             if isinstance(answer, Absent):
                 yield member.bookie_id, answer.reason
@@ -519,7 +519,7 @@ class Audit:
             if found is None:
                 is_unreadable = layout.ledger_key(ledger_id) in self._cluster.unreadable
                 return "" if is_unreadable else OrphanKind.NO_RECORD
-            if any(member in fragment.ensemble for fragment in found.value.fragments):
+            if Locations(found.value).names(member):
                 return ""
             ledger = found.value
         if ledger.state is LedgerState.DELETING:
@@ -528,15 +528,15 @@ class Audit:
 
 
 def _whole_members(seen: _Seen, ledger_id: int) -> list[Member]:
-    """Return members that show all their records, at most one per fragment."""
+    """Return members that show all their records, at most one per location."""
     ledger = seen.audited[ledger_id]
     chosen: dict[Any, Member] = {}
-    for fragment, _ in known_fragments(ledger):
-        for member in fragment.ensemble:
+    for location in Locations(ledger).known:
+        for member in location.members:
             holding = seen.holdings.get((member, ledger_id))
-            shows = holding is None or not (holding.unknown or holding.lacking_in(fragment))
+            shows = holding is None or not (holding.unknown or holding.lacking_in(location))
             if member in seen.looked and shows:
-                chosen.setdefault(fragment.first_entry_id, member)
+                chosen.setdefault(location.first_entry_id, member)
     return list(dict.fromkeys(chosen.values()))
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from bkspark.format import layout
-from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.locations import Location, Locations
+from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.quorum import Quorum
 
 # --- ranges --------------------------------------------------------------------------------------
@@ -76,16 +77,19 @@ def _is_on(entry_id: int, index: int, quorum: Quorum) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A member's place in a fragment with known entries.
+    """A member's place in a location with known entries.
 
     Attributes:
         index: the member's position in the ensemble.
-        entries: all entries of the fragment.
     """
 
-    fragment: Fragment
+    location: Location
     index: int
-    entries: Range
+
+    @property
+    def entries(self) -> Range:
+        """All entries of the location."""
+        return self.location.entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,26 +137,16 @@ class Holding:
         told = self.lacks or self.files or self.strays or self.problem or self.unknown
         return not (told or self.is_unmarked)
 
-    def lacking_in(self, fragment: Fragment) -> list[Range]:
-        """Return entries of ``fragment`` without shown records."""
-        return [entries for first, entries in self.lacks if first == fragment.first_entry_id]
+    def lacking_in(self, location: Location) -> list[Range]:
+        """Return entries of ``location`` without shown records."""
+        return [entries for first, entries in self.lacks if first == location.first_entry_id]
 
 
 def roles_of(ledger: LedgerMetadata, member: Member) -> Iterator[Role]:
-    """Yield the places of ``member`` with known entries; an open last fragment is left out."""
-    for fragment, entries in known_fragments(ledger):
-        if member in fragment.ensemble:
-            yield Role(fragment, fragment.ensemble.index(member), entries)
-
-
-def known_fragments(ledger: LedgerMetadata) -> Iterator[tuple[Fragment, Range]]:
-    """Yield fragments and their entries, except empty fragments and fragments with unknown ends."""
-    is_closed = ledger.state is LedgerState.CLOSED
-    ends = [f.first_entry_id for f in ledger.fragments[1:]]
-    ends += [(ledger.last_entry_id or 0) + 1] if is_closed and ledger.last_entry_id != -1 else []
-    for fragment, end in zip(ledger.fragments, ends):
-        if end > fragment.first_entry_id:
-            yield fragment, (fragment.first_entry_id, end - 1)
+    """Yield the places of ``member`` with known entries; an open last location is left out."""
+    for location in Locations(ledger).known:
+        if member in location.members:
+            yield Role(location, location.members.index(member))
 
 
 # --- copies --------------------------------------------------------------------------------------
@@ -246,28 +240,27 @@ Answer = Holding | Absent | None
 def gaps(
     ledger: LedgerMetadata, answers: Mapping[Member, Answer], *, is_inline: bool | None
 ) -> Iterator[Gap]:
-    """Yield all missing or possibly missing content of fragments with known entries.
+    """Yield all missing or possibly missing content of locations with known entries.
 
     Args:
         is_inline: whether the ledger's records hold their rows; None if no member shows a record.
     """
-    for fragment, entries in known_fragments(ledger):
-        seen = [answers[member] for member in fragment.ensemble]
+    for location in Locations(ledger).known:
+        seen = [answers[member] for member in location.members]
         if any(answer is not None for answer in seen):
-            yield from _gaps_of_records(ledger, fragment, entries, seen, bool(is_inline))
-            yield from _gaps_of_files(ledger, fragment, seen)
+            yield from _gaps_of_records(ledger, location, seen, bool(is_inline))
+            yield from _gaps_of_files(ledger, location, seen)
 
 
 def _gaps_of_records(
     ledger: LedgerMetadata,
-    fragment: Fragment,
-    entries: Range,
+    location: Location,
     answers: Sequence[Answer],
     is_inline: bool,
 ) -> Iterator[Gap]:
-    lacks = [_lacking(answer, fragment, entries) for answer in answers]
+    lacks = [_lacking(answer, location) for answer in answers]
     found: dict[int, list[tuple[Range, Copies]]] = {}
-    for piece in cut([entries, *(lack for ranges in lacks for lack in ranges)]):
+    for piece in cut([location.entries, *(lack for ranges in lacks for lack in ranges)]):
         for index, copies in _of_piece(ledger.quorum, piece, lacks, answers, is_inline).items():
             ranges = found.setdefault(index, [])
             if ranges and ranges[-1][1] is copies and ranges[-1][0][1] + 1 == piece[0]:
@@ -276,7 +269,7 @@ def _gaps_of_records(
                 ranges.append((piece, copies))
     for index, ranges in sorted(found.items()):
         for span, copies in ranges:
-            yield _gap(ledger, fragment, index, answers[index], span, copies)
+            yield _gap(ledger, location, index, answers[index], span, copies)
 
 
 def _of_piece(
@@ -300,12 +293,12 @@ def _of_piece(
     return found
 
 
-def _lacking(answer: Answer, fragment: Fragment, entries: Range) -> list[Range]:
+def _lacking(answer: Answer, location: Location) -> list[Range]:
     if answer is None:
         return []
     if isinstance(answer, Absent) or answer.unknown:
-        return [entries]
-    return answer.lacking_in(fragment)
+        return [location.entries]
+    return answer.lacking_in(location)
 
 
 def _is_unknown(answer: Answer) -> bool:
@@ -316,7 +309,7 @@ def _is_unknown(answer: Answer) -> bool:
 
 def _gap(
     ledger: LedgerMetadata,
-    fragment: Fragment,
+    location: Location,
     index: int,
     answer: Answer,
     entries: Range,
@@ -332,9 +325,9 @@ def _gap(
         reason = answer.problem or "its journals do not have the records"
     return Gap(
         ledger.ledger_id,
-        fragment.first_entry_id,
+        location.first_entry_id,
         entries,
-        fragment.ensemble[index],
+        location.members[index],
         what,
         copies,
         _is_unknown(answer),
@@ -343,13 +336,13 @@ def _gap(
 
 
 def _gaps_of_files(
-    ledger: LedgerMetadata, fragment: Fragment, answers: Sequence[Answer]
+    ledger: LedgerMetadata, location: Location, answers: Sequence[Answer]
 ) -> Iterator[Gap]:
     """Yield missing entry logs, except for members that cannot be examined."""
     missing: dict[str, dict[int, MissingFile]] = {}
     for index, answer in enumerate(answers):
         for file in answer.files if isinstance(answer, Holding) else ():
-            if file.fragment_first_entry_id == fragment.first_entry_id:
+            if file.fragment_first_entry_id == location.first_entry_id:
                 missing.setdefault(file.name, {})[index] = file
     for name, by_index in sorted(missing.items()):
         stripe = next(iter(by_index.values())).stripe
@@ -361,9 +354,9 @@ def _gaps_of_files(
         for index, file in sorted(by_index.items()):
             yield Gap(
                 ledger.ledger_id,
-                fragment.first_entry_id,
+                location.first_entry_id,
                 file.entries,
-                fragment.ensemble[index],
+                location.members[index],
                 name,
                 copies,
                 False,

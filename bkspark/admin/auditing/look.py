@@ -9,7 +9,6 @@ from bkspark.admin.auditing.copies import (
     Range,
     Role,
     difference,
-    known_fragments,
     own_part,
     roles_of,
 )
@@ -25,8 +24,9 @@ from bkspark.ledger.journals.journal_folder import find_journals, journals_of
 from bkspark.ledger.journals.journal_reader import Head, JournalReader
 from bkspark.ledger.recovery.writer import LastWriter
 from bkspark.log.reading.ledger_files import PlacedLog, keep_owned, placed_logs
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.ownership import counts
+from bkspark.protocol.ledger.ownership import counts_in
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord
 
@@ -46,7 +46,7 @@ from bkspark.protocol.ledger.record import AddRecord
 
 
 _WITHOUT_A_GAP = 2
-"""A member of the first and last of at most this many fragments is in every fragment between."""
+"""A member of the first and last of at most this many locations is in every location between."""
 
 
 @dataclass(slots=True)
@@ -175,18 +175,13 @@ class _Journal:
         if head is None or last is None or not head.record.parts:
             return None
         first = head.record
-        if not all(reader.is_by_its_writer(one) and self._counts(one) for one in (first, last)):
+        ledger, ends = self.ledger, (first, last)
+        if not all(reader.is_by_its_writer(one) and counts_in(ledger, one) for one in ends):
             return None
-        if self._fragments_over(first.first_entry_id, last.last_entry_id) > _WITHOUT_A_GAP:
+        located = Locations(ledger)
+        if located.count_over(first.first_entry_id, last.last_entry_id) > _WITHOUT_A_GAP:
             return None
         return (first.first_entry_id, last.last_entry_id), head.index
-
-    def _fragments_over(self, first: int, last: int) -> int:
-        fragments = self.ledger.fragments
-        return 1 + sum(first < fragment.first_entry_id <= last for fragment in fragments)
-
-    def _counts(self, record: AddRecord) -> bool:
-        return counts(self.ledger.fragments, record)
 
     def heads(self, shown: JournalsShown) -> Iterator[Head]:
         """Yield every good record; note damage followed by further records."""
@@ -231,8 +226,8 @@ def _add(shown: JournalsShown, journal: _Journal, ledger: LedgerMetadata) -> Non
 
 
 def named_logs(ledger: LedgerMetadata, records: Iterable[AddRecord]) -> list[PlacedLog]:
-    """Return the entry logs ``records`` name, of fragments with known entries."""
-    ranges = [entries for _, entries in known_fragments(ledger)]
+    """Return the entry logs ``records`` name, of locations with known entries."""
+    ranges = [location.entries for location in Locations(ledger).known]
     known = [r for r in records if any(a <= r.first_entry_id <= b for a, b in ranges)]
     return list(placed_logs(ledger, known))
 
@@ -268,9 +263,9 @@ def missing_file(
 def _missing(ledger: LedgerMetadata, placed: PlacedLog, reason: str) -> MissingFile:
     log, first = placed.entry_log, placed.first_entry_id
     last = first + (log.row_count - 1) * ledger.quorum.stripe_count
-    fragment = ledger.fragment_of(first)
+    location = Locations(ledger).of_entry(first)
     return MissingFile(
-        name_of(ledger, placed), log.stripe, fragment.first_entry_id, (first, last), reason
+        name_of(ledger, placed), log.stripe, location.first_entry_id, (first, last), reason
     )
 
 
@@ -423,7 +418,7 @@ def holding_of(
     roles = list(roles_of(ledger, member))
     is_unmarked = False
     try:
-        if ledger.state is not LedgerState.CLOSED and member in ledger.last_fragment.ensemble:
+        if ledger.state is not LedgerState.CLOSED and member in Locations(ledger).last.members:
             is_unmarked = bool(LastWriter.of(ledger).taken.missing_in(root))
         if not roles:
             return Holding(ledger_id, is_unmarked=is_unmarked)
@@ -432,7 +427,7 @@ def holding_of(
     except (BookieUnavailableError, InvalidRequestError) as error:
         return Holding(ledger_id, unknown=str(error))
     lacks = tuple(
-        (role.fragment.first_entry_id, entries)
+        (role.location.first_entry_id, entries)
         for role in roles
         for entries in lacking(role, shown, ledger)
     )

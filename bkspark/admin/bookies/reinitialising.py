@@ -26,6 +26,7 @@ from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format import cookie as cookie_format
 from bkspark.format.cluster import BookieRecord
 from bkspark.format.cookie import Cookie
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.storage.address import shown_url
 
@@ -82,8 +83,7 @@ def naming(cluster: Cluster, bookie_id: str) -> list[LedgerMetadata]:
     return [
         ledger
         for ledger in all_ledgers(cluster, None)
-        if ledger.state is not LedgerState.DELETING
-        and any(m.bookie_id == bookie_id for f in ledger.fragments for m in f.ensemble)
+        if ledger.state is not LedgerState.DELETING and Locations(ledger).names_bookie((bookie_id,))
     ]
 
 

@@ -38,7 +38,7 @@ from bkspark.cluster.log_messages import leave_out
 from bkspark.cluster.records import Versioned
 from bkspark.errors import CorruptDataError, InvalidRequestError, MetadataVersionError
 from bkspark.format.cluster import BookieRecord
-from bkspark.protocol.ledger.deletion import members_of
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerState, Member
 
 _SHOWN_MAX = 5
@@ -146,7 +146,7 @@ def _may_give_back(cluster: Cluster, bookie_id: str) -> list[tuple[str, int]]:
     named = dict[Member, int]()
     for ledger in all_ledgers(cluster, None):
         if ledger.state is LedgerState.CLOSED:
-            named |= dict.fromkeys(members_of(ledger), ledger.ledger_id)
+            named |= dict.fromkeys(Locations(ledger).members, ledger.ledger_id)
     # Read after all ledgers: a new member of a place that is leaving was marked before the scan.
     others = [one for one in named if one.bookie_id != bookie_id]
     going = sorted((one.bookie_id, named[one]) for one in others if cluster.is_going(one))

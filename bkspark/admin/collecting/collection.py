@@ -36,7 +36,8 @@ from bkspark.errors import CorruptDataError, NoSuchLedgerError
 from bkspark.format import layout
 from bkspark.ledger.deleting import exclude, make_tombstone
 from bkspark.ledger.recovery.running import Runner
-from bkspark.protocol.ledger.deletion import members_of, owing
+from bkspark.protocol.ledger.deletion import owing
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.recovery.steps import Silence
 
@@ -178,7 +179,9 @@ class Collector:
         orders = []
         for member, address in self._addresses.items():
             found = self._plan.found.get(member.bookie_id, frozenset())
-            own = [x for x in deleting.values() if member in members_of(x) or x.ledger_id in found]
+            own = [
+                x for x in deleting.values() if Locations(x).names(member) or x.ledger_id in found
+            ]
             doomed = [*map(Doomed.of, own), *map(Doomed, sorted(gone & found))]
             if doomed and member.bookie_id not in self.outcome.silent:
                 orders.append(Free(address, tuple(doomed)))

@@ -31,7 +31,7 @@ from bkspark.format import layout
 from bkspark.format.damage_record import Mark
 from bkspark.format.digest import for_showing
 from bkspark.ledger.recovery.running import Instruction, Runner
-from bkspark.protocol.ledger.deletion import members_of
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.upkeep.leaving import leavers, left_by, unnamed
 
@@ -145,7 +145,7 @@ class LeftoverFinder:
         named = self._show(nominated, lists=False)
         by_id = {ledger.ledger_id: ledger for ledger in nominated}
         for (member, ledger_id), sizes in sorted(shown.items(), key=lambda item: item[0][1]):
-            members = members_of(by_id[ledger_id])
+            members = Locations(by_id[ledger_id]).members
             strays = unnamed(sizes, [named.get((other, ledger_id)) for other in members])
             if strays:
                 usage = Usage(len(strays), sum(sizes[name] for name in strays))
@@ -164,7 +164,7 @@ class LeftoverFinder:
         """Return the ledgers of each member with a known address."""
         of_member: dict[Member, list[LedgerMetadata]] = {}
         for ledger in ledgers:
-            members = members_of(ledger)
+            members = Locations(ledger).members
             for member in (one for one in self._addresses if one in members):
                 of_member.setdefault(member, []).append(ledger)
         return of_member
@@ -329,7 +329,7 @@ class LeftoverRemover:
 
         The bookies' records are read after the ledger's record (``admin.bookies.removing``).
         """
-        return any(map(self._cluster.is_going, members_of(ledger)))
+        return any(map(self._cluster.is_going, Locations(ledger).members))
 
     def _note(self, bookie_id: str, answer: object) -> None:
         if isinstance(answer, Freed):

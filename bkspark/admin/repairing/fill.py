@@ -31,6 +31,7 @@ from bkspark.ledger.entry_log_reader import NoGoodSourceError
 from bkspark.ledger.handles.entry_reader import EntryReader, RecordReplies
 from bkspark.ledger.journals.journal_folder import find_journals, journals_of
 from bkspark.ledger.recovery.running import Runner
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.record import AddRecord, EntryLog
 from bkspark.protocol.upkeep.repairing import Place
@@ -236,17 +237,15 @@ class Fill:
     @property
     def bookie_ids(self) -> set[str]:
         """Ids of the possible sources and of the target."""
-        first = self.place.fragment_first_entry_id
-        fragments = [f for f in self.ledger.fragments if f.first_entry_id == first]
-        sources = {member.bookie_id for f in fragments for member in f.ensemble}
-        return {self.address.bookie_id, *sources}
+        location = Locations(self.ledger).at(self.place.fragment_first_entry_id)
+        return {self.address.bookie_id, *(location.bookie_ids if location else ())}
 
     @property
     def role(self) -> Role | None:
-        """The planned place; None if the fragment has no entries."""
+        """The planned place; None if the location has no entries."""
         first = self.place.fragment_first_entry_id
         roles = roles_of(self.planned, self.address.member)
-        return next((role for role in roles if role.fragment.first_entry_id == first), None)
+        return next((role for role in roles if role.location.first_entry_id == first), None)
 
     def run(self, beat: Heartbeat = no_heartbeat) -> Filled | Unfit | NotFilled:
         """Runs on: driver thread | executor."""
@@ -394,8 +393,7 @@ class _FillWork:
 
     def _copy_log(self, log: EntryLog) -> None:
         ledger, target = self.to.ledger, self.to.address
-        fragment = self.role.fragment
-        window = [fragment.ensemble[i] for i in self.to.planned.quorum.write_set(log.stripe)]
+        window = self.role.location.holders(log.stripe)
         known = self.to.sources.known
         others = [m for m in window if m != target.member]
         here = self.to.place.member
@@ -434,9 +432,9 @@ def unexplained(holding: Holding, role: Role, holes: Sequence[Range], lost: Sequ
     """
     if holding.unknown:
         return holding.unknown
-    if any(difference(entries, holes) for entries in holding.lacking_in(role.fragment)):
+    if any(difference(entries, holes) for entries in holding.lacking_in(role.location)):
         return "the bookie does not show the records that were copied to it"
-    first = role.fragment.first_entry_id
+    first = role.location.first_entry_id
     for file in holding.files:
         if file.fragment_first_entry_id == first and file.name not in lost:
             return f"{file.name}: {file.reason}"

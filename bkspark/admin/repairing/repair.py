@@ -24,6 +24,7 @@ from bkspark.errors import (
     UnauthorizedError,
 )
 from bkspark.ledger.recovery.running import Runner
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.upkeep import leaving, repairing
 from bkspark.protocol.upkeep.repairing import MemberState, Need, Place, Way, fewest_copies, way_of
@@ -166,10 +167,10 @@ def plan_of(
 def _places(gap: Gap, ledger: LedgerMetadata) -> Iterator[Place]:
     """Yield the place of ``gap``, if the member still has the place."""
     first = gap.fragment_first_entry_id
-    for fragment in ledger.fragments:
-        if fragment.first_entry_id == first and gap.member in fragment.ensemble:
-            index = fragment.ensemble.index(gap.member)
-            yield Place(gap.ledger_id, first, index, gap.member)
+    location = Locations(ledger).at(first)
+    if location is not None and gap.member in location.members:
+        index = location.members.index(gap.member)
+        yield Place(gap.ledger_id, first, index, gap.member)
 
 
 def _needs(
@@ -339,8 +340,7 @@ class Repair:
             return
         if seen is None or seen.value.state is LedgerState.DELETING:
             return
-        fragment = repairing.fragment_at(seen.value, place)
-        if fragment is None:
+        if repairing.location_of(seen.value, place) is None:
             return  # another client has replaced the member: the next repair looks again
         try:
             make_digester(seen.value.settings.digest, self._password)
@@ -383,9 +383,9 @@ class Repair:
         if need.standing is MemberState.GONE and here is not None and not is_lost:
             self._leave(task, "the bookie has come back: the next repair looks at it")
             return None
-        fragment = repairing.fragment_at(ledger, place)
-        assert fragment is not None
-        staying = [member for member in fragment.ensemble if member != place.member]
+        location = repairing.location_of(ledger, place)
+        assert location is not None
+        staying = [member for member in location.members if member != place.member]
         begun = {
             one.fill.address.bookie_id
             for one in self._begun

@@ -34,6 +34,7 @@ from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import Versioned
 from bkspark.errors import CorruptDataError, MetadataVersionError, UnauthorizedError
 from bkspark.ledger.recovery.running import Runner
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.upkeep import leaving, repairing
 from bkspark.protocol.upkeep.repairing import Place
@@ -152,16 +153,16 @@ class Widening:
         return self._name_all(seen, after, fills, results, learnt)
 
     def _targets(self, ledger: LedgerMetadata, learnt: _Learnt) -> list[BookieAddress] | None:
-        """Return the joining bookie of each fragment; None if too few bookies are usable."""
+        """Return the joining bookie of each location; None if too few bookies are usable."""
         successors, addresses = Successors(self._cluster), self._cluster.addresses()
         barred = leaving.barred(ledger, addresses)
         found: list[BookieAddress] = []
-        for fragment in ledger.fragments:
-            named = {member.bookie_id for member in fragment.ensemble}
+        for location in Locations(ledger):
+            named = set(location.bookie_ids)
             unfit = named | barred | learnt.avoid
-            kept = learnt.kept.get(fragment.first_entry_id)
+            kept = learnt.kept.get(location.first_entry_id)
             if kept is None or kept.bookie_id in unfit or kept.member not in addresses:
-                kept = self._next(successors, fragment.ensemble, unfit, found)
+                kept = self._next(successors, location.members, unfit, found)
             if kept is None:
                 return None
             found.append(kept)
@@ -174,7 +175,7 @@ class Widening:
         unfit: set[str],
         before: Sequence[BookieAddress],
     ) -> BookieAddress | None:
-        """Return the previous fragment's bookie if it fits: a ledger stays on few bookies."""
+        """Return the previous location's bookie if it fits: a ledger stays on few bookies."""
         if before and before[-1].bookie_id not in unfit:
             return before[-1]
         return successors.beside(tuple(staying), unfit)
@@ -187,8 +188,8 @@ class Widening:
         sources = Sources(self._cluster.cluster_id, self._cluster.addresses())
         index, now, planned = ledger.quorum.ensemble_size, slim(ledger), slim(after)
         fills: list[Fill] = []
-        for fragment, target in zip(ledger.fragments, targets, strict=True):
-            place = Place(ledger.ledger_id, fragment.first_entry_id, index, target.member)
+        for location, target in zip(Locations(ledger), targets, strict=True):
+            place = Place(ledger.ledger_id, location.first_entry_id, index, target.member)
             mark = self._marks.get((target.member, ledger.ledger_id))
             fills.append(Fill(target, place, now, planned, sources, self._password, mark=mark))
         return fills

@@ -33,6 +33,7 @@ from bkspark.errors import (
 )
 from bkspark.format import layout
 from bkspark.ledger.recovery.running import Runner
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.quantities import shown
 
@@ -347,7 +348,7 @@ class Scrub:
         """Return each bookie's answer; a silent bookie is not asked again."""
         of_member: dict[Member, list[LedgerMetadata]] = {}
         for ledger in ledgers:
-            for member in dict.fromkeys(m for f in ledger.fragments for m in f.ensemble):
+            for member in Locations(ledger).members:
                 of_member.setdefault(member, []).append(slim(ledger))
         asked = [
             (self._addresses[member], tuple(theirs))
@@ -395,7 +396,7 @@ class Scrub:
             ledger = ledgers.get(ledger_id)
             if ledger is None and self._is_unreadable(ledger_id):
                 continue
-            if ledger is None or all(member not in f.ensemble for f in ledger.fragments):
+            if ledger is None or not Locations(ledger).names(member):
                 self._bring(News(member, {}, (), {ledger_id}))
 
     def _bring(self, news: News) -> None:

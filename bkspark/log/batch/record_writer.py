@@ -38,6 +38,7 @@ from bkspark.ledger.handles.record_encoder import RecordEncoder
 from bkspark.log.batch.commit_in_progress import CommitInProgress
 from bkspark.log.undecided import Undecided
 from bkspark.protocol.ledger.commit_times import CommitTimes, TimeStep
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.ledger.standing import FIRST, ConfirmedEnd
@@ -347,7 +348,7 @@ class RecordWriter:
     def _send_confirmation(self, step: steps.Confirm) -> None:
         record = self._encoder.confirm(
             self._machine.pending,
-            fragment_first_entry_id=self.metadata.last_fragment.first_entry_id,
+            fragment_first_entry_id=Locations(self.metadata).last.first_entry_id,
             transactions=self.transactions,
         )
         questions = {

@@ -23,8 +23,9 @@ from bkspark.ledger.journals.journal_folder import (
 )
 from bkspark.ledger.journals.member_end import MemberEnd, member_end
 from bkspark.protocol.ledger import sizes
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
-from bkspark.protocol.ledger.ownership import counts
+from bkspark.protocol.ledger.ownership import counts_in
 from bkspark.protocol.ledger.record import AddRecord, EntryLog, first_entry_of
 
 logger = logging.getLogger(__name__)
@@ -136,7 +137,7 @@ def readable(
         def question(root: ReadableRoot, member: Member) -> MemberEnd:
             return member_end(root, member, ledger, digester, ends)
 
-        found = bookies.ask(ledger.last_fragment.ensemble, question)
+        found = bookies.ask(Locations(ledger).last.members, question)
         silent = {m: str(e) for m, e in found.items() if isinstance(e, BookieUnavailableError)}
         heard = {m: e for m, e in found.items() if isinstance(e, MemberEnd)}
         return Answers(heard, silent)
@@ -191,7 +192,7 @@ def find_records(
     stop = last + 1 if end is None else end
     if stop <= begin:
         return ()
-    ledger.fragment_of(begin)
+    Locations(ledger).of_entry(begin)
     found: dict[int, AddRecord] = {}
     problems: list[str] = []
     for records in _journals(bookies, ledger, password, begin, problems):
@@ -222,7 +223,7 @@ def _journals(
     first. If the member shows any journal, the absence of the first is not reported.
     """
     digester = make_digester(ledger.settings.digest, password)
-    for member in members_of(ledger):
+    for member in Locations(ledger).newest_members:
         known = len(problems)
         absent: str | None = None
         shows_any = False
@@ -244,11 +245,6 @@ def _journals(
         finally:  # also if the caller has enough records and stops the iteration
             told = [p for p in problems[known:] if not (shows_any and p == absent)]
             bookies.step_over(member, ledger.ledger_id, told)
-
-
-def members_of(ledger: LedgerMetadata) -> list[Member]:
-    """Return all members of all fragments, the last fragment's members first."""
-    return list(dict.fromkeys(m for f in reversed(ledger.fragments) for m in f.ensemble))
 
 
 def _journal_names(
@@ -279,7 +275,7 @@ def is_owned(record: AddRecord, ledger: LedgerMetadata) -> bool:
     is_one = (
         is_by_a_writer and record.quorum == sizes.of_records(ledger) and not record.is_confirmation
     )
-    return is_one and counts(ledger.fragments, record)
+    return is_one and counts_in(ledger, record)
 
 
 def _chain(found: Mapping[int, AddRecord], begin: int, end: int) -> list[AddRecord] | None:
@@ -313,10 +309,10 @@ def stores_rows_inline(bookies: OpenBookies, ledger: LedgerMetadata, password: P
 def placed_logs(ledger: LedgerMetadata, records: Sequence[AddRecord]) -> Iterator[PlacedLog]:
     """Yield the entry logs that ``records`` name."""
     for record in records:
-        ensemble = ledger.fragment_of(record.first_entry_id).ensemble
+        location = Locations(ledger).of_entry(record.first_entry_id)
         for attempt in record.attempts:
             for log in attempt.entry_logs:
-                window = tuple(ensemble[i] for i in ledger.quorum.write_set(log.stripe))
+                window = location.holders(log.stripe)
                 yield PlacedLog(log, first_entry_of(attempt, log), window)
 
 

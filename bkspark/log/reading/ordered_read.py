@@ -22,6 +22,7 @@ from bkspark.log.reading.slice_reader import (
     ReplicaFault,
     SliceReader,
 )
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState
 from bkspark.protocol.log.data_loss import LogGeneration, truncated
 
@@ -151,7 +152,7 @@ def read_ledger_in_order(
         found = readable(bookies, cluster, ledger.ledger_id, password, enough=enough)
     first = found.ledger.first_available
     if begin is not None and 0 <= begin < first:
-        found.ledger.fragment_of(begin)
+        Locations(found.ledger).of_entry(begin)
     if is_inline:
         digester = make_digester(ledger.settings.digest, password)
         last = found.last_entry_id

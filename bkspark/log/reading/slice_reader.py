@@ -29,6 +29,7 @@ from bkspark.ledger.entry_log_reader import EntryLogFile, EntryLogReader, NoGood
 from bkspark.log.reading.data_loss import explain_data_loss
 from bkspark.log.reading.inline_slices import InlineSlice
 from bkspark.log.reading.read_slices import LedgerToRead, ReadTask, Slice
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.log.data_loss import LogGeneration, MovedError
 
 logger = logging.getLogger(__name__)
@@ -152,8 +153,7 @@ class SliceReader:
             if self.fails_on_loss:
                 return ()
             raise
-        ensemble = now.fragment_of(item.first_entry_id).ensemble
-        window = [ensemble[index] for index in now.quorum.write_set(item.entry_log.stripe)]
+        window = Locations(now).of_entry(item.first_entry_id).holders(item.entry_log.stripe)
         found = [addresses[member] for member in window if member in addresses]
         return tuple(address for address in found if address not in tried)
 

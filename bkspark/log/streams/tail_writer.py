@@ -40,6 +40,7 @@ from bkspark.log.streams.rewriting import rewrite_into
 from bkspark.log.truncation import retain_after_roll
 from bkspark.log.undecided import Undecided
 from bkspark.log.writable_tail import OpenTail
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, LedgerState
 from bkspark.protocol.log.batch import AttemptReport
 from bkspark.protocol.log.batch_order import is_repeated
@@ -145,8 +146,7 @@ class TailWriter:
         after = _headed(token)(ledger)
         joining = replace(Joining.last_writer(after, digester), permission="")
         begun = enlist(dict(enumerate(ensemble)), joining)
-        members = {member.bookie_id for member in ledger.last_fragment.ensemble}
-        if begun.bookie_ids == members:
+        if begun.bookie_ids == set(Locations(ledger).last.bookie_ids):
             seen = self._cluster.ledgers.update(str(ledger.ledger_id), _headed(token))
         return replace(tail, ledger=seen, begun=begun)
 

@@ -13,12 +13,8 @@ the cluster.
 
 from collections.abc import Collection
 
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
-
-
-def members_of(ledger: LedgerMetadata) -> set[Member]:
-    """Return every member of every fragment."""
-    return {member for fragment in ledger.fragments for member in fragment.ensemble}
 
 
 def needs_fence(ledger: LedgerMetadata) -> bool:
@@ -42,5 +38,5 @@ def owing(
         lost: members declared lost by operators.
         unknown: ids of bookies that may be registered.
     """
-    waiting = members_of(ledger) - set(cleaned) - set(lost)
+    waiting = set(Locations(ledger).members) - set(cleaned) - set(lost)
     return {m for m in waiting if m in registered or m.bookie_id in unknown}

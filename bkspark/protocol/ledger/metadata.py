@@ -193,8 +193,8 @@ class LedgerMetadata:
         """The last entry acknowledged according to this metadata alone, -1 without any."""
         return max(self.last_fragment.first_entry_id - 1, self.last_fragment.confirmed)
 
-    def fragment_of(self, entry_id: int) -> Fragment:
-        """Return the fragment that holds ``entry_id`` (>= 0).
+    def fragment_index(self, entry_id: int) -> int:
+        """Return the position of the fragment that holds ``entry_id`` (>= 0).
 
         Raises:
             NoSuchEntryError: the entry lies before the remaining fragments.
@@ -205,7 +205,11 @@ class LedgerMetadata:
                 f"have entry {entry_id} any more: it was truncated",
                 hint=f"read from entry {self.first_available} on",
             )
-        return self.fragments[bisect_right(self.fragments, entry_id, key=_FIRST) - 1]
+        return bisect_right(self.fragments, entry_id, key=_FIRST) - 1
+
+    def fragment_of(self, entry_id: int) -> Fragment:
+        """Return the fragment that holds ``entry_id``; raises as ``fragment_index`` does."""
+        return self.fragments[self.fragment_index(entry_id)]
 
     def members_of(self, entry_id: int) -> tuple[Member, ...]:
         """Return the members of the write set of ``entry_id``, in write order."""

@@ -31,7 +31,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from operator import attrgetter
 
-from bkspark.protocol.ledger.metadata import FIRST_TERM, Fragment
+from bkspark.protocol.ledger.metadata import FIRST_TERM, Fragment, LedgerMetadata
 from bkspark.protocol.ledger.record import AddRecord
 
 _FIRST = attrgetter("first_entry_id")
@@ -61,9 +61,9 @@ def is_owner(fragments: Sequence[Fragment], term: int) -> bool:
     return False
 
 
-def first_behind(fragments: Sequence[Fragment], term: int) -> int | None:
+def first_behind(ledger: LedgerMetadata, term: int) -> int | None:
     """Return the first id owned by a later term than ``term``; None without any (rule 1)."""
-    later = (f.first_entry_id for f in fragments if (f.owner or f.term) > term)
+    later = (f.first_entry_id for f in ledger.fragments if (f.owner or f.term) > term)
     return next(later, None)
 
 
@@ -76,3 +76,8 @@ def counts(fragments: Sequence[Fragment], record: AddRecord) -> bool:
     if first >= end.first_entry_id and end.token:  # the common case, answered faster
         return record.term == (end.owner or end.term)
     return record.term in owners(fragments, first) and record.term in owners(fragments, last)
+
+
+def counts_in(ledger: LedgerMetadata, record: AddRecord) -> bool:
+    """Whether ``record`` counts in ``ledger``, by the record's term."""
+    return counts(ledger.fragments, record)

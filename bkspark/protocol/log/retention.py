@@ -24,6 +24,7 @@ next fragment that states a beginning. The last fragment's own bytes are not cou
 from collections.abc import Iterable
 from itertools import islice
 
+from bkspark.protocol.ledger.beginning import Beginning
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.log.record import LogRecord
 
@@ -78,6 +79,12 @@ def retained_inside(
             break
         offset = end_offset
     return max(offset, log.first_offset)
+
+
+def beginning_at(ledger: LedgerMetadata, first_entry_id: int) -> Beginning | None:
+    """Return when and where the fragment from ``first_entry_id`` on began; None if unknown."""
+    begun = (f.beginning for f in ledger.fragments if f.first_entry_id == first_entry_id)
+    return next(begun, None)
 
 
 def known_bytes(ledger: LedgerMetadata) -> int:

@@ -14,15 +14,15 @@ other ledger an entry may be on an ack quorum only: fewer than Qa members of eac
 
 from collections.abc import Callable, Collection, Iterator
 
-from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.locations import Location, Locations
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.upkeep.repairing import MemberState, Need, Place, fewest_copies
 
 
 def is_named(ledger: LedgerMetadata, bookie_ids: Collection[str]) -> bool:
     """Whether a ledger (not deleted) names any of these bookies, in any incarnation."""
-    named = (member for fragment in ledger.fragments for member in fragment.ensemble)
     is_there = ledger.state is not LedgerState.DELETING
-    return is_there and any(member.bookie_id in bookie_ids for member in named)
+    return is_there and Locations(ledger).names_bookie(bookie_ids)
 
 
 def places_to_leave(
@@ -33,23 +33,22 @@ def places_to_leave(
     """Yield the places to move from these bookies; none if the ledger is not closed (rule 2)."""
     if ledger.state is not LedgerState.CLOSED:
         return
-    for fragment in ledger.fragments:
-        leaving = leaving_of(fragment, bookie_ids)
+    for location in Locations(ledger):
+        leaving = leaving_of(location, bookie_ids)
         copies = fewest_copies(ledger.quorum, leaving)
         for index in leaving:
-            member = fragment.ensemble[index]
-            place = Place(ledger.ledger_id, fragment.first_entry_id, index, member)
+            member = location.members[index]
+            place = Place(ledger.ledger_id, location.first_entry_id, index, member)
             reason = f"bookie {member.bookie_id} is being emptied"
             yield Need(place, standing(member), copies, reason)
 
 
-def leaving_of(fragment: Fragment, bookie_ids: Collection[str]) -> list[int]:
+def leaving_of(location: Location, bookie_ids: Collection[str]) -> list[int]:
     """Return the ensemble indexes of these bookies."""
-    ensemble = enumerate(fragment.ensemble)
-    return [index for index, member in ensemble if member.bookie_id in bookie_ids]
+    return [index for index, name in enumerate(location.bookie_ids) if name in bookie_ids]
 
 
-def is_kept_without(ledger: LedgerMetadata, lacking: Callable[[Fragment], Collection[int]]) -> bool:
+def is_kept_without(ledger: LedgerMetadata, lacking: Callable[[Location], Collection[int]]) -> bool:
     """Whether other bookies surely have all of a ledger (rule 3).
 
     Args:
@@ -59,7 +58,7 @@ def is_kept_without(ledger: LedgerMetadata, lacking: Callable[[Fragment], Collec
     is_closed = ledger.state is LedgerState.CLOSED
     too_many = quorum.write_quorum_size if is_closed else quorum.ack_quorum_size
     return all(
-        len(set(lacking(fragment)).intersection(write_set)) < too_many
-        for fragment in ledger.fragments
+        len(set(lacking(location)).intersection(write_set)) < too_many
+        for location in Locations(ledger)
         for write_set in quorum.write_sets()
     )

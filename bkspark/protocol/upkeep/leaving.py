@@ -29,13 +29,13 @@ from dataclasses import replace
 
 from bkspark.errors import InvalidRequestError
 from bkspark.protocol.ledger import sizes
-from bkspark.protocol.ledger.deletion import members_of
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 
 
 def may_leave(ledger: LedgerMetadata, member: Member) -> bool:
     """Whether no data of ``member`` is needed any more, once the record says so."""
-    return ledger.state is LedgerState.CLOSED and member not in members_of(ledger)
+    return ledger.state is LedgerState.CLOSED and not Locations(ledger).names(member)
 
 
 def left_by(ledger: LedgerMetadata, members: Collection[Member]) -> LedgerMetadata:
@@ -63,7 +63,7 @@ def leavers(
         free: members that may be given places of ledgers.
     """
     able = sorted((m for m in holders if may_leave(ledger, m)), key=lambda m: m.bookie_id)
-    others = set(free) - members_of(ledger) - ledger.left
+    others = set(free) - set(Locations(ledger).members) - ledger.left
     kept = 1 + sizes.wanted(ledger).write_quorum_size - ledger.quorum.write_quorum_size
     found = set(able) & ledger.left
     for member in able:

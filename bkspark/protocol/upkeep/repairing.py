@@ -34,7 +34,8 @@ from enum import Enum
 
 from bkspark.errors import InvalidRequestError
 from bkspark.protocol.ledger import sizes
-from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.locations import Location, Locations
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 
 
@@ -119,14 +120,13 @@ def fewest_copies(quorum: Quorum, without: Collection[int]) -> int:
     return min((len(ws - lacking) for ws in affected), default=quorum.write_quorum_size)
 
 
-def fragment_at(ledger: LedgerMetadata, place: Place) -> Fragment | None:
-    """Return the fragment of ``place`` in a closed ledger (rule 1); None if its member changed."""
+def location_of(ledger: LedgerMetadata, place: Place) -> Location | None:
+    """Return the location of ``place`` in a closed ledger (rule 1); None if its member changed."""
     if ledger.state is not LedgerState.CLOSED:
         return None
-    for fragment in ledger.fragments:
-        if fragment.first_entry_id == place.fragment_first_entry_id:
-            return fragment if fragment.ensemble[place.index] == place.member else None
-    return None
+    location = Locations(ledger).at(place.fragment_first_entry_id)
+    is_same = location is not None and location.members[place.index] == place.member
+    return location if is_same else None
 
 
 def replaced(ledger: LedgerMetadata, place: Place, successor: Member) -> LedgerMetadata:
@@ -136,15 +136,17 @@ def replaced(ledger: LedgerMetadata, place: Place, successor: Member) -> LedgerM
         InvalidRequestError: the ledger is not closed, another member has the place, or
             ``successor`` has another place in the fragment, or has left the ledger ("leaving").
     """
-    fragment = fragment_at(ledger, place)
-    if fragment is None:
+    location = location_of(ledger, place)
+    if location is None:
         raise InvalidRequestError(
             f"ledger {ledger.ledger_id}: {place.member.bookie_id} cannot be replaced there"
         )
-    ensemble = list(fragment.ensemble)
+    ensemble = list(location.members)
     ensemble[place.index] = successor
-    after = replace(fragment, ensemble=tuple(ensemble))
-    fragments = tuple(after if f is fragment else f for f in ledger.fragments)
+    fragments = tuple(
+        replace(f, ensemble=tuple(ensemble)) if f.first_entry_id == location.first_entry_id else f
+        for f in ledger.fragments
+    )
     return replace(ledger, fragments=fragments)
 
 

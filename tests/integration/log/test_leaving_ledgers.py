@@ -9,7 +9,7 @@ from bkspark.admin.absent_bookies import declare_lost
 from bkspark.admin.bookies.closing import set_read_only
 from bkspark.bookkeeper import BookKeeper
 from bkspark.log.log_handle import LogHandle
-from bkspark.protocol.ledger.deletion import members_of
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerState
 from tests.integration.log_scenes import NAME, SILENT, at_rest, the_ledger, values
 from tests.integration.rig import Rig
@@ -76,8 +76,7 @@ def test_who_rolls_leaves_one_whose_bookie_is_gone_and_it_is_repaired_beside_him
         assert log.record.listed_ids == (ledger_id, the_ledger(log))
         report = verbs.repair(memory_rig.uri)
         assert (report.exit_status, report.left) == (0, [])
-        named = members_of(memory_rig.ledger(ledger_id))
-        assert gone not in {member.bookie_id for member in named}
+        assert not Locations(memory_rig.ledger(ledger_id)).names_bookie({gone})
         writer.append(b"d")
     assert memory_rig.ledger(the_ledger(log)).state is LedgerState.OPEN
     assert values(log) == [b"a", b"b", b"c", b"0", b"1", b"2", b"d"]

@@ -12,13 +12,8 @@ from bkspark.format.digest import Digester
 from bkspark.format.journal import Tail
 from bkspark.ledger.journals.journal_folder import find_journals, journals_of
 from bkspark.ledger.journals.journal_reader import CHUNK_BYTES_MAX, JournalReader
-from bkspark.log.reading.ledger_files import (
-    OpenBookies,
-    find_records,
-    keep_owned,
-    members_of,
-    placed_logs,
-)
+from bkspark.log.reading.ledger_files import OpenBookies, find_records, keep_owned, placed_logs
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.record import AddRecord
 
@@ -112,7 +107,7 @@ def _missing_records(
     """Records that a member of their fragment does not show, as one for each such member."""
     shown = {
         member: _records_on(bookies, member, ledger, digester)
-        for member in members_of(ledger)
+        for member in Locations(ledger).members
         if member not in away
     }
     missing: dict[tuple[int, Member], list[int]] = {}

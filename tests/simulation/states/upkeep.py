@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from bkspark.errors import InvalidRequestError, LedgerFencedError
 from bkspark.protocol.ledger import deletion
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.recovery.steps import Close
 from bkspark.protocol.upkeep import leaving, repairing
@@ -156,10 +157,10 @@ class UpkeepSteps(Steps):
     def _plan(self, world: World, number: int, job: Job) -> Iterator[Step]:
         """Any place may have to change hands."""
         ledger = self.ledgers[world.ledger]
-        for fragment in ledger.fragments:
-            for index, member in enumerate(fragment.ensemble):
-                place = Place(ledger.ledger_id, fragment.first_entry_id, index, member)
-                if repairing.fragment_at(ledger, place) is not None:
+        for location in Locations(ledger):
+            for index, member in enumerate(location.members):
+                place = Place(ledger.ledger_id, location.first_entry_id, index, member)
+                if repairing.location_of(ledger, place) is not None:
                     planned = job._replace(phase="planned", place=place)
                     yield f"plans place {index}", with_job(world, number, planned)
 
@@ -167,7 +168,7 @@ class UpkeepSteps(Steps):
         """The record is read anew; who begins again keeps to whom it was copying to."""
         ledger = self.ledgers[world.ledger]
         assert job.place is not None
-        if repairing.fragment_at(ledger, job.place) is None:
+        if repairing.location_of(ledger, job.place) is None:
             yield "nothing is to do", self._again(world, number, job)
             return
         targets = self._targets(ledger, job.place)
@@ -179,10 +180,10 @@ class UpkeepSteps(Steps):
             yield "nobody can have it", self._again(world, number, job)
 
     def _targets(self, ledger: LedgerMetadata, place: Place) -> list[int]:
-        fragment = repairing.fragment_at(ledger, place)
-        assert fragment is not None
+        location = repairing.location_of(ledger, place)
+        assert location is not None
         barred = leaving.barred(ledger, self.members)
-        staying = {m.bookie_id for m in fragment.ensemble if m != place.member}
+        staying = {m.bookie_id for m in location.members if m != place.member}
         return [
             n for n, member in enumerate(self.members) if member.bookie_id not in staying | barred
         ]

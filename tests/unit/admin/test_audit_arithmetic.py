@@ -15,9 +15,9 @@ from bkspark.admin.auditing.copies import (
     MissingFile,
     classify,
     gaps,
-    known_fragments,
 )
 from bkspark.admin.auditing.findings import LEDGERS_AT_ONCE, SHARDS, plan_of_all, plan_of_some
+from bkspark.protocol.ledger.locations import Location, Locations
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 
@@ -118,10 +118,10 @@ def test_each_entry_has_as_many_copies_as_counting_says(
     ledger = ledger_of(quorum)
     answers: Mapping[Member, Answer] = dict(zip(MEMBERS, given_answers))
     counted = {
-        (fragment.first_entry_id, member, entry_id): found
-        for fragment, (first, last) in known_fragments(ledger)
-        for entry_id in range(first, last + 1)
-        for member, found in counting(quorum, fragment, answers, entry_id)
+        (location.first_entry_id, member, entry_id): found
+        for location in Locations(ledger).known
+        for entry_id in entries_of([location.entries])
+        for member, found in counting(location, answers, entry_id)
     }
     told: set[tuple[int, Member, int]] = set()
     for gap in gaps(ledger, answers, is_inline=True):
@@ -134,16 +134,16 @@ def test_each_entry_has_as_many_copies_as_counting_says(
 
 
 def counting(
-    quorum: Quorum, fragment: Fragment, answers: Mapping[Member, Answer], entry_id: int
+    location: Location, answers: Mapping[Member, Answer], entry_id: int
 ) -> Iterator[tuple[Member, Copies]]:
     """What there is of one entry, for each member that lacks it or may lack it."""
-    own = [fragment.ensemble[index] for index in quorum.write_set(entry_id)]
-    state = {m: has(answers[m], fragment.first_entry_id, entry_id) for m in own}
+    own = location.holders(entry_id)
+    state = {m: has(answers[m], location.first_entry_id, entry_id) for m in own}
     held = sum(value is True for value in state.values())
     unknown = sum(value is None for value in state.values())
     for member, value in state.items():
         if value is not True:
-            yield member, classify(quorum, held=held, unknown=unknown)
+            yield member, classify(location.quorum, held=held, unknown=unknown)
 
 
 def test_what_is_unknown_makes_nothing_worse_than_what_is_surely_missing() -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bkspark.protocol.ledger.deletion import members_of, needs_fence, owing
+from bkspark.protocol.ledger.deletion import needs_fence, owing
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 
@@ -25,7 +25,6 @@ def owed(cleaned: set[Member], **changes: set[Member]) -> set[Member]:
 
 
 def test_each_member_of_each_fragment_has_to_be_cleaned() -> None:
-    assert members_of(DELETED) == EVERYBODY
     assert owed(set()) == EVERYBODY
     assert owed({SECOND, THIRD}) == {OLD}
     assert owed(EVERYBODY) == set()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bkspark.protocol.ledger.metadata import Fragment, Member
+from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.ownership import counts, first_behind, is_owner, owners
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, confirmation
@@ -35,8 +35,9 @@ def terms_that_count(fragments: Sequence[Fragment], entry_id: int, most: int = 9
 def test_a_terms_ids_end_where_a_later_ones_begin() -> None:
     moved = replace(by_recovery(9, 6), owner=3)  # by a repair, or a recovery: it keeps its owner
     fragments = (by_writer(0, 1), by_writer(4, 3), moved, by_writer(12, 7))
+    ledger = LedgerMetadata(7, QUORUM, LedgerState.OPEN, 7, f"{7:032x}", fragments)
     expected = {1: 4, 2: 4, 3: 12, 6: 12, 7: None, 8: None}
-    assert {term: first_behind(fragments, term) for term in expected} == expected
+    assert {term: first_behind(ledger, term) for term in expected} == expected
 
 
 def test_an_entry_is_the_last_writers_that_opened_at_it_or_in_front() -> None:

@@ -15,7 +15,7 @@ from bkspark.protocol.upkeep.repairing import (
     Place,
     Way,
     fewest_copies,
-    fragment_at,
+    location_of,
     may_widen,
     replaced,
     way_of,
@@ -78,7 +78,7 @@ def test_a_place_that_is_not_as_it_was_is_not_touched() -> None:
         (LEDGER, replace(PLACE, member=MEMBERS[4])),
         (LEDGER, replace(PLACE, fragment_first_entry_id=3)),
     ):
-        assert fragment_at(ledger, place) is None
+        assert location_of(ledger, place) is None
         with pytest.raises(InvalidRequestError, match="cannot be replaced there"):
             replaced(ledger, place, MEMBERS[5])
     with pytest.raises(InvalidRequestError, match="distinct bookies"):
