@@ -79,10 +79,10 @@ def label(
     ] = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Set and remove labels of a bookie, such as its rack, zone and host.
+    """Set and remove labels of a bookie.
 
-    `bkspark bookies` shows them. Placement does not use them yet: it spreads copies over failure
-    domains.
+    A label says for example its rack, zone or host. `bkspark bookies` shows them. Placement does
+    not use them yet: it spreads copies over failure domains.
     """
     with session_of(context).cluster() as cluster:
         report = set_labels(

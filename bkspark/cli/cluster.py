@@ -32,9 +32,9 @@ _BOOKIE_COLUMNS = (
     Column("state", lambda row: _state(row)),
     Column("free", "free_bytes", is_size=True),
     Column("domain", "domain"),
-    Column("labels", lambda row: " ".join(f"{n}={v}" for n, v in row["labels"].items())),
     Column("url", "url"),
     Column("problem", "problem"),
+    Column("labels", lambda row: " ".join(f"{n}={v}" for n, v in row["labels"].items())),
 )
 
 GroupOption = Annotated[

@@ -441,7 +441,10 @@ def count(
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
 ) -> None:
-    """Print how many entries can be read now; truncated and lost entries do not count."""
+    """Print how many entries can be read now.
+
+    Truncated and lost entries do not count.
+    """
     session = session_of(context)
     with session.cluster() as cluster:
         found = look_at(cluster, name, password_of(password_file, password_env)).entry_count

@@ -56,7 +56,7 @@ def test_labels_are_changed_and_shown(run: Run, small_cluster: Any) -> None:
     assert (status, len(json.loads(out)["plan"]["steps"])) == (0, 2)
     rows = {row["bookie_id"]: row for row in json.loads(run("bookies", "--json")[1])}
     assert (rows["bookie-1"]["labels"], rows["bookie-2"]["labels"]) == ({"rack": "r8"}, {})
-    assert "\track=r8\t" in run("bookies")[1].splitlines()[1]
+    assert run("bookies")[1].splitlines()[1].endswith("\track=r8")
     with Cluster(small_cluster.uri) as cluster:
         [row, *_] = views.table("bookies", cluster, None).to_pylist()
     assert row["labels"] == [("rack", "r8")]
