@@ -41,13 +41,13 @@ MUTANTS = (
     Mutant(
         "a reader goes on with what an older term has left",
         "_GroupRows.show",
-        Replace("is_here and counts(ledger.fragments, self.record)", "is_here"),
+        Replace("is_here and counts_in(ledger, self.record)", "is_here"),
         (UNPROMISED,),
     ),
     Mutant(
         "a bookie shows an entry of whatever term",
         "JournalPage.counting",
-        Replace("stored if stored and counts(ledger.fragments, stored.record) else None", "stored"),
+        Replace("stored if stored and counts_in(ledger, stored.record) else None", "stored"),
         (UNPROMISED, SIX_STEPS),
     ),
     Mutant(

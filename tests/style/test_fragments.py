@@ -14,7 +14,10 @@ MAY_KNOW = {
     "protocol/upkeep/repairing.py": "makes the record that names another member",
     "protocol/log/retention.py": "a fragment says when and where it began",
     "format/ledger_metadata.py": "encodes the record",
-    "ledger": "runs both machines, and finds the journals of each term",
+    "ledger/handles/writer.py": "runs the writer's machine",
+    "ledger/handles/read_handle.py": "compares two versions of the record",
+    "ledger/journals": "finds the journals of each term",
+    "ledger/recovery": "runs the recovery's machine",
     "cluster/enlisting.py": "the last fragment names the writer of a journal",
 }
 """Folders and modules that may touch a ledger's fragments, and why; this list only shrinks."""

@@ -23,6 +23,7 @@ from bkspark.ledger.handles.settings import USUAL_READS, ReaderSettings
 from bkspark.ledger.journals.journal_pages import IndexEntry, JournalPage
 from bkspark.ledger.journals.member_end import MemberEnd
 from bkspark.ledger.journals.member_journals import MemberJournals, NamedPage
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.record import AddRecord
 
@@ -129,9 +130,9 @@ class EntryReader:
             ends[member] = end
             return is_enough(ends)
 
-        ensemble = ledger.last_fragment.ensemble
+        members = Locations(ledger).last.members
         self._fan_out.ask(
-            ensemble,
+            members,
             lambda member: self._member(member).end(ledger),
             self._settings.all_at_once.at_most(timeout),
             is_usable=accept,
@@ -139,7 +140,7 @@ class EntryReader:
         )
         self._note_faults()
         faults = self._fan_out.faults
-        return Answers(ends, {m: faults[m] for m in ensemble if m in faults and m not in ends})
+        return Answers(ends, {m: faults[m] for m in members if m in faults and m not in ends})
 
     def note(self, answers: Answers) -> None:
         """Note the members whose answers about a ledger's end cannot be used."""
@@ -205,7 +206,8 @@ class EntryReader:
 
     def first_after(self, ledger: LedgerMetadata, entry_id: int) -> int | None:
         """Return the first entry of the next record of which an answering bookie has a part."""
-        found = [f.first_entry_id for f in ledger.fragments if f.first_entry_id > entry_id][:1]
+        begin = Locations(ledger).next_begin(entry_id)
+        found = [] if begin is None else [begin]
         answers = self._fan_out.ask(
             self._order(ledger, entry_id),
             lambda member: self._member(member).first_after(ledger, entry_id),
@@ -218,9 +220,8 @@ class EntryReader:
         """Return where pages begin in the journals of all answering members, up to entry
         ``end``.
         """
-        members = dict.fromkeys(m for f in ledger.fragments for m in f.ensemble)
         answers = self._fan_out.ask(
-            members,
+            Locations(ledger).members,
             lambda member: self._member(member).index(ledger, end),
             self._settings.all_at_once,
         )
@@ -233,7 +234,7 @@ class EntryReader:
 
     def _order(self, ledger: LedgerMetadata, entry_id: int) -> list[Member]:
         """Order the bookies for an entry: its write set first, bookies with faults last."""
-        ensemble = ledger.fragment_of(entry_id).ensemble
+        ensemble = Locations(ledger).of_entry(entry_id).members
         holds_all = ledger.quorum.stripe_count == 1
         if holds_all and self._settings.is_sticky:
             start = (ledger.ledger_id + self._turn) % len(ensemble)

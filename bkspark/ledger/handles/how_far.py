@@ -14,6 +14,7 @@ from bkspark.ledger.journals.member_end import MemberEnd
 from bkspark.protocol.ledger import evidence
 from bkspark.protocol.ledger.commit_times import UNKNOWN, CommitTimes
 from bkspark.protocol.ledger.confirmed import Confirmed, confirmed
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.record import AddRecord
 
@@ -193,7 +194,7 @@ class _Look:
         )
 
     def _confirmed(self, ends: Mapping[Member, MemberEnd]) -> Confirmed:
-        ensemble = self._ledger.last_fragment.ensemble
+        ensemble = Locations(self._ledger).last.members
         doubted = {*self._lost(ends), *self._behind(ends)}
         sure = {
             ensemble.index(member)
@@ -222,11 +223,11 @@ class _Look:
         self, ends: Mapping[Member, MemberEnd], by: Iterable[MemberEnd]
     ) -> Mapping[Member, int]:
         """Return the entries that members lack according to ``by``, answers of any members."""
-        fragment = self._ledger.last_fragment
+        ensemble = Locations(self._ledger).last.members
         had = evidence.together(end.had(self._ledger.last_confirmed) for end in by)
-        reached = {fragment.ensemble.index(member): end.reached for member, end in ends.items()}
+        reached = {ensemble.index(member): end.reached for member, end in ends.items()}
         lacking = evidence.lacking(had, reached)
-        return {fragment.ensemble[index]: entry_id for index, entry_id in lacking.items()}
+        return {ensemble[index]: entry_id for index, entry_id in lacking.items()}
 
 
 def _overtaken(ledger_id: int) -> BookieUnavailableError:

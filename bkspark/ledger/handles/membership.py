@@ -29,6 +29,7 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.format.digest import Digester
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.writer import steps
 from bkspark.protocol.writer.adding import CheckTicket
@@ -87,7 +88,7 @@ class Membership:
         self._checked = cluster.ledgers if is_timed else cluster.untimed_ledgers
         known = cluster.addresses(leave_out).values() if addresses is None else addresses
         self._addresses = {address.member: address for address in known}
-        for member in seen.value.last_fragment.ensemble:
+        for member in Locations(seen.value).last.members:
             if member not in self._addresses:
                 raise NotEnoughBookiesError(
                     f"ledger {seen.value.ledger_id}: bookie {member.bookie_id} was "
@@ -203,7 +204,7 @@ class Membership:
         """Store another ensemble in the metadata."""
         step = replace(step, now_ms=environment.now_ms())
         stored = self._cluster.ledgers.update(str(step.ledger_id), step.applied_to)
-        for member in set(step.ensemble) - set(self.seen.value.last_fragment.ensemble):
+        for member in set(step.ensemble) - set(Locations(self.seen.value).last.members):
             if self._cluster.is_going(member):
                 self._addresses[member] = replace(self._addresses[member], incarnation=_GONE)
         return steps.Swapped(stored.value), stored

@@ -33,7 +33,7 @@ from bkspark.ledger.handles.how_far import Answers, IsEnough, look
 from bkspark.ledger.handles.settings import USUAL_READS, ReaderSettings
 from bkspark.ledger.journals.journal_pages import IndexEntry
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.ownership import counts
+from bkspark.protocol.ledger.ownership import counts_in
 from bkspark.protocol.ledger.record import AddRecord
 
 POLL_SECONDS = 0.05
@@ -57,7 +57,7 @@ class _GroupRows:
     def show(self, ledger: LedgerMetadata, entry_id: int) -> bool:
         """Return whether ``entry_id`` is among the entries, and they count in ``ledger``."""
         is_here = self.record.first_entry_id <= entry_id <= self.record.last_entry_id
-        return is_here and counts(ledger.fragments, self.record)
+        return is_here and counts_in(ledger, self.record)
 
 
 class ReadHandle(BoundToProcess):

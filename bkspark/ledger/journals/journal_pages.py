@@ -18,7 +18,7 @@ from bkspark.format.journal import Tail
 from bkspark.ledger.journals import journal_reader
 from bkspark.ledger.journals.journal_reader import JournalReader, Span, StoredRecord
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.ledger.ownership import counts
+from bkspark.protocol.ledger.ownership import counts_in
 
 PAGE_BYTES = 2**20
 """Bytes decoded at once, unless a single record is longer."""
@@ -52,7 +52,7 @@ class JournalPage:
     def counting(self, ledger: LedgerMetadata, entry_id: int) -> StoredRecord | None:
         """Return the record with ``entry_id`` if it counts in ``ledger`` (``ownership``)."""
         stored = self.record_of(entry_id)
-        return stored if stored and counts(ledger.fragments, stored.record) else None
+        return stored if stored and counts_in(ledger, stored.record) else None
 
 
 @dataclass(frozen=True, slots=True)

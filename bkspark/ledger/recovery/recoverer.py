@@ -26,6 +26,7 @@ from bkspark.ledger.recovery.notes import RecoveryNotes
 from bkspark.ledger.recovery.opener import Opener
 from bkspark.ledger.recovery.running import Runner
 from bkspark.ledger.recovery.writer import LastWriter
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.recovery import steps
 from bkspark.protocol.recovery.recovering import LedgerRecovery, Looking
@@ -193,7 +194,7 @@ class Recoverer:
         Raises:
             BookKeeperError: the record of a bookie named by the ledger is unreadable.
         """
-        named = {member.bookie_id for one in self._ledger.fragments for member in one.ensemble}
+        named = {member.bookie_id for member in Locations(self._ledger).members}
         return self._cluster.addresses(leave_out_unless(named))
 
     def _address(self, member: Member) -> BookieAddress:

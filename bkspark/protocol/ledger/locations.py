@@ -119,6 +119,11 @@ class Locations:
         """Return the location that begins at ``first_entry_id``; None without any."""
         return next((one for one in self if one.first_entry_id == first_entry_id), None)
 
+    def next_begin(self, entry_id: int) -> int | None:
+        """Return where the first location after ``entry_id`` begins; None without any."""
+        begins = (one.first_entry_id for one in self.ledger.fragments)
+        return next((begin for begin in begins if begin > entry_id), None)
+
     def count_over(self, first_entry_id: int, last_entry_id: int) -> int:
         """Return how many locations the entries ``[first, last]`` are in."""
         begins = (one.first_entry_id for one in self.ledger.fragments)

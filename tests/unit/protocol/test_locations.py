@@ -29,13 +29,13 @@ CLOSED = OPEN.closed(last_entry_id=11, length_bytes=1, term=3, token=TOKEN)
 
 
 def test_each_entry_is_in_one_location_and_on_its_write_set() -> None:
-    located = {
-        entry_id: location
+    located = [
+        (entry_id, location)
         for location in Locations(CLOSED)
         for entry_id in range(location.entries[0], location.entries[1] + 1)
-    }
-    assert list(located) == list(range(12))
-    for entry_id, location in located.items():
+    ]
+    assert [entry_id for entry_id, _ in located] == list(range(12))
+    for entry_id, location in located:
         assert Locations(CLOSED).of_entry(entry_id) == location
         assert Locations(CLOSED).at(location.first_entry_id) == location
         ensemble = CLOSED.fragment_of(entry_id).ensemble
@@ -87,6 +87,8 @@ def test_a_member_of_any_location_is_named_but_only_in_its_incarnation() -> None
 def test_entries_lie_over_the_locations_between_their_ends() -> None:
     expected = {(0, 3): 1, (3, 4): 2, (4, 4): 1, (0, 9): 3, (9, 11): 1}
     assert {ends: Locations(CLOSED).count_over(*ends) for ends in expected} == expected
+    begins = {0: 4, 3: 4, 4: 9, 8: 9, 9: None, 11: None}
+    assert {entry: Locations(CLOSED).next_begin(entry) for entry in begins} == begins
 
 
 def test_a_truncated_entry_has_no_location() -> None:
