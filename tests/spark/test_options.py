@@ -7,6 +7,7 @@ import pytest
 from places import LOG, Place, refusal
 from pyspark.sql import SparkSession
 
+from bkspark.admin.bookies import label
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
 from tests.thorough import always
@@ -334,7 +335,10 @@ def test_views_say_what_is_there(spark, place: Place):
     ]
     fragments = place.read(view="fragments").collect()
     assert {len(row.ensemble) for row in fragments} == {3}
+    label(place.uri, "bookie-1", labels={"rack": "r7", "zone": "a"})
     bookies = place.read(None, view="bookies").collect()
+    labels = {row.bookie_id: row.labels for row in bookies}
+    assert labels == {"bookie-1": {"rack": "r7", "zone": "a"}, "bookie-2": {}, "bookie-3": {}}
     assert sorted((row.bookie_id, row.is_usable) for row in bookies) == [
         ("bookie-1", True),
         ("bookie-2", True),

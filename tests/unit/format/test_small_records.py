@@ -108,6 +108,11 @@ def test_a_cluster_has_an_id_that_can_be_one(strange: str) -> None:
         cluster.decode_cluster(data)
 
 
+def test_a_bookie_with_labels_is_a_key() -> None:
+    assert FULL_BOOKIE.labels
+    assert {FULL_BOOKIE: 1}[replace(FULL_BOOKIE)] == 1
+
+
 def test_round_trips() -> None:
     assert cookie.decode(cookie.encode(COOKIE)) == COOKIE
     assert cluster.decode_cluster(cluster.encode_cluster(CLUSTER, "n")) == CLUSTER
