@@ -201,7 +201,8 @@ def plan_of(
         lacking: ids of tail ledgers of logs lacking copies.
     """
     able = (one for one in ledgers if there is not None and one.goes_on)
-    left = {one.ledger_id for one in able if not one.names_only(there or ())}.union(lacking)
+    gone = {one.ledger_id for one in able if not Locations(one).names_only(there or ())}
+    left = gone.union(lacking)
     chosen: list[LedgerMetadata] = []
     waiting: list[tuple[int, str]] = []
     for ledger in ledgers:

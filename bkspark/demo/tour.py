@@ -145,8 +145,7 @@ def striping(
         table.add_column(bookie_id, justify="center")
     stripes = ledger.quorum.stripe_count
     for entry_id in range(ENTRIES_DRAWN):
-        located = Locations(ledger).of_entry(entry_id)
-        holders = {member.bookie_id for member in located.holders(entry_id)}
+        holders = {member.bookie_id for member in Locations(ledger).holders(entry_id)}
         style = _STRIPE_STYLES[entry_id % stripes % len(_STRIPE_STYLES)]
         cells = []
         for bookie_id in bookie_ids:

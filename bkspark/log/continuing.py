@@ -57,6 +57,7 @@ from bkspark.ledger.creating import stores_inline
 from bkspark.ledger.recovery.taking_over import take_over
 from bkspark.log.writable_tail import OpenTail
 from bkspark.protocol.ledger import sizes
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import StreamRun
@@ -192,7 +193,7 @@ def may_go_on(cluster: Cluster, ledger: LedgerMetadata) -> bool:
         return False
     size = sizes.wanted(ledger).ensemble_size
     is_full_size = ledger.quorum.ensemble_size == size
-    is_lasting = is_full_size and ledger.names_only(cluster.lasting_members())
+    is_lasting = is_full_size and Locations(ledger).names_only(cluster.lasting_members())
     return is_lasting or len(cluster.refresh_candidates(enough=size, needed=size)) < size
 
 

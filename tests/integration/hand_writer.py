@@ -26,6 +26,7 @@ from bkspark.ledger.creating import create_ledger
 from bkspark.ledger.handles.entries import VALUE_SCHEMA, encode_parts
 from bkspark.ledger.recovery.recover import RecoveryReport, recover
 from bkspark.ledger.recovery.write_back import WriteCopies
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, Made, confirmation
@@ -348,7 +349,7 @@ def _copies(rig: Rig, ledger: LedgerMetadata) -> tuple[dict[int, int], list[str]
         except BookieUnavailableError as error:
             unseen.append(str(error))
         for entry_id in found:
-            if member in ledger.members_of(entry_id):
+            if member in Locations(ledger).holders(entry_id):
                 copies[entry_id] = copies.get(entry_id, 0) + 1
     return copies, unseen
 

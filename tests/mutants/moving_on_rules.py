@@ -126,8 +126,8 @@ MUTANTS = (
         "the open end of a log that lacks copies stays open",
         "admin.recovering.plan_of",
         Replace(
-            "{one.ledger_id for one in able if not one.names_only(there or ())}.union(lacking)",
-            "{one.ledger_id for one in able if not one.names_only(there or ())}",
+            "gone.union(lacking)",
+            "gone",
         ),
         (DIED, SMALL),
     ),

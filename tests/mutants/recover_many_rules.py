@@ -23,7 +23,7 @@ MUTANTS = (
     Mutant(
         "an unbounded log goes on in a ledger of which a bookie is gone for good",
         "admin.recovering.plan_of",
-        Replace("not one.names_only(there or ())", "False"),
+        Replace("not Locations(one).names_only(there or ())", "False"),
         (f"{ENDS}::test_one_whose_bookie_is_gone_for_good_is_closed_and_repaired",),
     ),
     Mutant(

@@ -113,17 +113,19 @@ MUTANTS = (
     ),
     Mutant(
         "only the last fragment's bookies tell whether a ledger can be repaired",
-        "LedgerMetadata.names_only",
+        "Locations.names_only",
         Replace(
-            "(member in members for one in self.fragments for member in one.ensemble)",
-            "(member in members for member in self.last_fragment.ensemble)",
+            "(m in members for one in self.ledger.fragments for m in one.ensemble)",
+            "(m in members for m in self.last.members)",
         ),
         ("tests/unit/protocol/test_ledger.py::test_a_place_in_an_earlier_fragment_is_a_place_too",),
     ),
     Mutant(
         "no ledger is gone on with",
         "continuing.may_go_on",
-        Replace("is_full_size and ledger.names_only(cluster.lasting_members())", "False"),
+        Replace(
+            "is_full_size and Locations(ledger).names_only(cluster.lasting_members())", "False"
+        ),
         (f"{LEAVING}::test_one_whose_bookie_is_only_away_goes_on",),
     ),
     Mutant(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from bkspark.errors import BookieUnavailableError, LedgerFencedError
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.writer.adding import CheckTicket
@@ -132,7 +133,7 @@ class Loop:
 
     def copies_of(self, entry_id: int) -> int:
         """How many members of its write set have an entry, as the metadata names them."""
-        members = self.ledger.members_of(entry_id)
+        members = Locations(self.ledger).holders(entry_id)
         return sum(entry_id in self.journals.get(one.bookie_id, ()) for one in members)
 
 

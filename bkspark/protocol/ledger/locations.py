@@ -16,6 +16,7 @@ Rule 3. The entries of the last location are known only if the ledger is closed.
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
@@ -27,9 +28,8 @@ class Home(Enum):
     BOOKIES = "bookies"
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
-    """A range of entries, and what keeps their rows.
+class Location(NamedTuple):
+    """A range of entries, and what keeps their rows; a tuple, because it is made often.
 
     Attributes:
         first_entry_id: first entry of the range, even if there is no entry yet.
@@ -107,6 +107,10 @@ class Locations:
         """Whether any location has one of these bookies, in any incarnation."""
         return any(m.bookie_id in bookie_ids for one in self.ledger.fragments for m in one.ensemble)
 
+    def names_only(self, members: Collection[Member]) -> bool:
+        """Whether all places belong to these ``members``."""
+        return all(m in members for one in self.ledger.fragments for m in one.ensemble)
+
     def of_entry(self, entry_id: int) -> Location:
         """Return the location of ``entry_id`` (>= 0).
 
@@ -114,6 +118,10 @@ class Locations:
             NoSuchEntryError: the ledger was truncated after the entry.
         """
         return self._location(self.ledger.fragment_index(entry_id))
+
+    def holders(self, entry_id: int) -> tuple[Member, ...]:
+        """Return the members that hold ``entry_id``, in write order; raises as ``of_entry``."""
+        return self.of_entry(entry_id).holders(entry_id)
 
     def at(self, first_entry_id: int) -> Location | None:
         """Return the location that begins at ``first_entry_id``; None without any."""
@@ -130,13 +138,14 @@ class Locations:
         return 1 + sum(first_entry_id < begin <= last_entry_id for begin in begins)
 
     def _location(self, index: int) -> Location:
-        fragments = self.ledger.fragments
+        ledger = self.ledger
+        fragments = ledger.fragments
         fragment, is_last = fragments[index], index == len(fragments) - 1
         return Location(
             fragment.first_entry_id,
-            self.ledger.last_entry_id if is_last else fragments[index + 1].first_entry_id - 1,
+            ledger.last_entry_id if is_last else fragments[index + 1].first_entry_id - 1,
             fragment.term,
             fragment.owner or fragment.term,
-            self.ledger.quorum,
+            ledger.quorum,
             fragment.ensemble,
         )

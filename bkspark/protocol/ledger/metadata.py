@@ -31,7 +31,7 @@ close, and only if each member has each entry.
 """
 
 from bisect import bisect_right
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from operator import attrgetter
@@ -211,11 +211,6 @@ class LedgerMetadata:
         """Return the fragment that holds ``entry_id``; raises as ``fragment_index`` does."""
         return self.fragments[self.fragment_index(entry_id)]
 
-    def members_of(self, entry_id: int) -> tuple[Member, ...]:
-        """Return the members of the write set of ``entry_id``, in write order."""
-        ensemble = self.fragment_of(entry_id).ensemble
-        return tuple(ensemble[index] for index in self.quorum.write_set(entry_id))
-
     def is_writable_by(self, *, term: int, token: str) -> bool:
         """Whether the writer of ``term`` with ``token`` is still the ledger's writer (R2, R4)."""
         return (self.state, self.term, self.token) == (LedgerState.OPEN, term, token)
@@ -229,10 +224,6 @@ class LedgerMetadata:
     def has_room(self) -> bool:
         """Whether the ledger may get one more fragment."""
         return len(self.fragments) < FRAGMENTS_MAX
-
-    def names_only(self, members: Collection[Member]) -> bool:
-        """Whether all places belong to these ``members``."""
-        return all(member in members for one in self.fragments for member in one.ensemble)
 
     # --- changing --------------------------------------------------------------------------
 

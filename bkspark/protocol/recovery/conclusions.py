@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.record import AddRecord
 from bkspark.protocol.recovery.losses import Loss, Span, losses, not_shown
@@ -171,8 +172,7 @@ class Evidence:
     def losses(self, confirmed: int) -> list[Loss]:
         """Return the confirmed entries that are, or may be, lost with bookies or by damage."""
         ledger = self.term.ledger
-        members = {member for fragment in ledger.fragments for member in fragment.ensemble}
-        gone = {m for m in members if m in self.lost or m not in self.term.known}
+        gone = {m for m in Locations(ledger).members if m in self.lost or m not in self.term.known}
         damaged = {self.term.ensemble[index]: tail.hidden for index, tail in self.tails.items()}
         return losses(ledger, gone, confirmed, damaged)
 

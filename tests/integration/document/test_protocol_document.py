@@ -22,6 +22,7 @@ from bkspark.format import layout
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.recovery import write_back
 from bkspark.ledger.recovery.recover import RecoveryReport
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LEGAL_MOVES, LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
 from tests.integration.hand_writer import (
@@ -112,8 +113,8 @@ def test_ensembles_change_by_a_new_fragment_and_each_entry_has_one(memory_rig: R
     writer.add(0, 1, 2, acknowledges=True)
     ledger = memory_rig.ledger(writer.ledger_id)
     assert [f.first_entry_id for f in ledger.fragments] == [0, 12]
-    assert {m.bookie_id for m in ledger.members_of(11)} == set(before)
-    assert {m.bookie_id for m in ledger.members_of(12)} == {spare, *before[1:]}
+    assert {m.bookie_id for m in Locations(ledger).holders(11)} == set(before)
+    assert {m.bookie_id for m in Locations(ledger).holders(12)} == {spare, *before[1:]}
 
 
 def test_write_quorums_are_where_each_entry_really_lies(

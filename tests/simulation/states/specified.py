@@ -15,6 +15,7 @@ there what a client sent; here it is a term and an id, which nobody sends twice.
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.ownership import owners
 from tests.simulation.scheduler import Violation
@@ -49,7 +50,7 @@ class Seen(NamedTuple):
 
     def members(self, entry: int) -> list[int]:
         """Bookies that are to have it, by number."""
-        return [self.numbers[one.bookie_id] for one in self.ledger.members_of(entry)]
+        return [self.numbers[one.bookie_id] for one in Locations(self.ledger).holders(entry)]
 
     def values(self, bookie: int, entry: int) -> set[Value]:
         """What it gives to whoever reads the entry."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from bkspark.errors import InvalidRequestError
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
 from bkspark.protocol.ledger.settings import MadeSmaller
@@ -165,7 +166,7 @@ class WideningSteps(upkeep.UpkeepSteps):
         if grown != 1 or any(a.ensemble != b.ensemble[:size] for a, b in pairs):
             raise Violation("a ledger that is widened loses members (I6)")
         for entry in range((old.last_entry_id or 0) + 1):
-            self._require_copies(world, entry, set(old.members_of(entry)), new)
+            self._require_copies(world, entry, set(Locations(old).holders(entry)), new)
         if new.quorum.write_quorum_size > self._wanted_sizes.write_quorum_size:
             raise Violation("a ledger has more copies than wanted")
 
@@ -173,7 +174,7 @@ class WideningSteps(upkeep.UpkeepSteps):
         self, world: World, entry: int, before: set[Member], new: LedgerMetadata
     ) -> None:
         """Whoever is to have an entry from now on has it, and nobody need not any more."""
-        after = set(new.members_of(entry))
+        after = set(Locations(new).holders(entry))
         if not before <= after:
             raise Violation(f"entry {entry} has changed its bookies (I6)")
         for member in after - before:

@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
 from tests.simulation.scheduler import Violation
@@ -198,7 +199,7 @@ def require(world: World, ledger: LedgerMetadata, numbers: dict[str, int]) -> No
     if end < world.acked:
         raise Violation(f"closed at {end}, and entry {world.acked} is acknowledged (I1)")
     for entry in range(end + 1):
-        members = [numbers[member.bookie_id] for member in ledger.members_of(entry)]
+        members = [numbers[member.bookie_id] for member in Locations(ledger).holders(entry)]
         holders = [n for n in members if any(r[0] == entry for r in world.bookies[n].records)]
         is_full = is_closed or entry < ledger.last_fragment.first_entry_id
         quorum = (

@@ -11,6 +11,7 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import BookieUnavailableError
 from bkspark.format import layout
 from bkspark.log.reading import log_view
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.log.lost import with_lost
 
 
@@ -144,7 +145,7 @@ def test_what_is_confirmed_of_an_open_tail_is_shown_if_it_can_be_told(
         monkeypatch.undo()
 
         monkeypatch.setenv("BKSPARK_METADATA_URI", small_cluster.uri)
-        names = [m.bookie_id for m in keeper._cluster.ledger(ledger_id).value.members_of(0)]
+        names = [m.bookie_id for m in Locations(keeper._cluster.ledger(ledger_id).value).holders(0)]
         for name in names:
             small_cluster.bookie(name).rename(small_cluster.folder / f"{name}.away")
         assert tail_of(run)[0].startswith(UNKNOWN)

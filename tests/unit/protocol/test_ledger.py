@@ -13,6 +13,7 @@ from bkspark.errors import (
     LedgerClosedError,
     LedgerFencedError,
 )
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import (
     LEGAL_MOVES,
     Fragment,
@@ -69,9 +70,9 @@ def test_only_a_later_term_has_overtaken_anybody() -> None:
 
 def test_a_place_in_an_earlier_fragment_is_a_place_too() -> None:
     both = ledger(OPEN, fragment(0, "abc"), fragment(5, "abd"))
-    assert both.names_only(ensemble("abcd"))
-    assert not both.names_only(ensemble("abd"))
-    assert not both.names_only(ensemble("abc"))
+    assert Locations(both).names_only(ensemble("abcd"))
+    assert not Locations(both).names_only(ensemble("abd"))
+    assert not Locations(both).names_only(ensemble("abc"))
 
 
 # --- what is valid ---------------------------------------------------------------------------
@@ -135,7 +136,7 @@ def test_an_entry_belongs_to_the_last_fragment_that_does_not_begin_above_it() ->
 
 def test_the_members_of_an_entry_come_from_its_own_fragment_in_write_order() -> None:
     metadata = ledger(OPEN, fragment(0, "abc"), fragment(4, "abd"))
-    names = ["".join(m.bookie_id for m in metadata.members_of(entry)) for entry in range(6)]
+    names = ["".join(m.bookie_id for m in Locations(metadata).holders(entry)) for entry in range(6)]
     assert names == ["ab", "bc", "ca", "ab", "bd", "da"]
 
 

@@ -4,6 +4,7 @@ from itertools import combinations
 
 import pytest
 
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, InlinePart, Piece
@@ -31,7 +32,7 @@ def test_each_entry_that_may_be_lost_is_in_a_loss_and_no_other_is(
         for gone in combinations(BOOKIES, count):
             found = losses(ledger, gone, 20)
             for entry_id in range(21):
-                members = ledger.members_of(entry_id)
+                members = Locations(ledger).holders(entry_id)
                 left = [member for member in members if member not in gone]
                 [*said] = (
                     loss

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from bkspark.errors import InvalidRequestError, InvalidTermError, LedgerFencedError
 from bkspark.format import ledger_metadata
 from bkspark.protocol.ledger.beginning import Beginning
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import (
     Fragment,
     LedgerMetadata,
@@ -58,9 +59,9 @@ def test_it_is_open_in_the_recoverys_term_for_the_writers_token() -> None:
 
 def test_it_names_the_members_of_all_fragments() -> None:
     after = reopened(FIRST, 4, ensemble=ABD)
-    assert after.names_only({*ABC, *ABD})
-    assert not after.names_only(ABC)
-    assert not after.names_only(ABD)
+    assert Locations(after).names_only({*ABC, *ABD})
+    assert not Locations(after).names_only(ABC)
+    assert not Locations(after).names_only(ABD)
 
 
 def test_a_fragment_that_nobody_filled_is_replaced() -> None:

@@ -6,6 +6,7 @@ from itertools import combinations
 import pytest
 
 from bkspark.errors import InvalidRequestError
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.settings import LedgerSettings, MadeSmaller
@@ -100,7 +101,7 @@ def test_a_further_member_stands_at_the_end_of_each_ensemble() -> None:
     kept = replace(after, quorum=SMALLER.quorum, fragments=SMALLER.fragments)
     assert kept == SMALLER
     for entry_id in range(10):
-        assert set(SMALLER.members_of(entry_id)) < set(after.members_of(entry_id))
+        assert set(Locations(SMALLER).holders(entry_id)) < set(Locations(after).holders(entry_id))
 
 
 def test_only_a_closed_unstriped_ledger_that_is_short_gets_further_members() -> None:

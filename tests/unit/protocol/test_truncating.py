@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bkspark.errors import InvalidRequestError, NoSuchEntryError
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import (
     FRAGMENTS_MAX,
     Fragment,
@@ -89,7 +90,7 @@ def test_what_lies_in_front_is_in_no_fragment_and_says_so() -> None:
         with pytest.raises(NoSuchEntryError, match=r"begins at entry 6, .* was truncated"):
             after.fragment_of(entry_id)
     assert after.fragment_of(6).first_entry_id == 6
-    assert after.members_of(13) == ledger().members_of(13)
+    assert Locations(after).holders(13) == Locations(ledger()).holders(13)
 
 
 def record(term: int, first: int, last: int) -> AddRecord:
