@@ -8,7 +8,7 @@ from bkspark.protocol.ledger.beginning import Beginning
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.retention import known_bytes, retained_from, retained_inside
+from bkspark.protocol.log.retention import beginning_at, known_bytes, retained_from, retained_inside
 from tests.log_with import log_with
 
 from .test_ledger import ensemble, ledger
@@ -33,6 +33,11 @@ TEN = fragments(*(Beginning(NOW - 1000 * (10 - n), 100 * n) for n in range(1, 10
 
 def kept_from(log: LogRecord, *positions: int, ledger: LedgerMetadata = TEN) -> int:
     return retained_inside(log, ledger, now_ms=NOW, positions=positions)
+
+
+def test_a_fragment_says_when_it_began_at_its_first_entry_alone() -> None:
+    assert beginning_at(TEN, 20) == Beginning(NOW - 8000, 200)
+    assert [beginning_at(TEN, entry_id) for entry_id in (0, 19, 21, 100)] == [None] * 4
 
 
 def test_without_settings_everything_stays() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.ownership import counts, first_behind, is_owner, owners
+from bkspark.protocol.ledger.ownership import counts, counts_in, first_behind, is_owner, owners
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, confirmation
 
@@ -38,6 +38,7 @@ def test_a_terms_ids_end_where_a_later_ones_begin() -> None:
     ledger = LedgerMetadata(7, QUORUM, LedgerState.OPEN, 7, f"{7:032x}", fragments)
     expected = {1: 4, 2: 4, 3: 12, 6: 12, 7: None, 8: None}
     assert {term: first_behind(ledger, term) for term in expected} == expected
+    assert [counts_in(ledger, record(term, 4, 8)) for term in (1, 3, 7)] == [False, True, False]
 
 
 def test_an_entry_is_the_last_writers_that_opened_at_it_or_in_front() -> None:
