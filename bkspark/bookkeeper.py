@@ -33,7 +33,7 @@ from bkspark.log.recovering import recover_ledger
 from bkspark.metadata import patience
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
-from bkspark.protocol.log.settings import LogSettings
+from bkspark.protocol.log.contents import LogSettings
 from bkspark.storage.address import shown_url
 
 

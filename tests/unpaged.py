@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from bkspark.format import layout, log_page
 from bkspark.metadata.contract import MetadataStore
-from bkspark.protocol.log.dropped import DroppedLedgers
+from bkspark.protocol.log.contents import DroppedLedgers
 from bkspark.protocol.log.ledger_list import LogPage, PageContents
 from bkspark.protocol.log.record import LogRecord
 

@@ -18,7 +18,7 @@ from bkspark.errors import (
 from bkspark.format import layout
 from bkspark.format.cluster import BookieRecord
 from bkspark.format.recovery import AwayBookie, LostBookie
-from bkspark.ledger.recovery.writer import LastWriter
+from bkspark.ledger.recovery.fencing import LastWriter
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 

@@ -39,7 +39,6 @@ from bkspark.format import cluster as cluster_format
 from bkspark.format import (
     cursor_record,
     damage_record,
-    envelope,
     gone_record,
     layout,
     lease_record,
@@ -48,6 +47,7 @@ from bkspark.format import (
     log_record,
     open_ledgers,
     report_record,
+    strict_json,
 )
 from bkspark.format import recovery as recovery_format
 from bkspark.metadata import uri as metadata_stores
@@ -418,7 +418,7 @@ def _malformation(cluster_id: str, key: str, data: bytes) -> str:
     try:
         _decoder(key)(data)
         if cluster_id:
-            envelope.require_own(cluster_id, key, data)
+            strict_json.require_own(cluster_id, key, data)
     except (CorruptDataError, InvalidRequestError) as error:
         return str(error.args[0])
     return ""
@@ -497,4 +497,4 @@ def _replacement(cluster: Cluster, key: str, url: str) -> bytes:
         _decoder(key)(data)
     except BookKeeperError as error:
         raise InvalidRequestError(f"{key} was not changed: {error.args[0]}") from error
-    return envelope.of_cluster(cluster.cluster_id, key, data)
+    return strict_json.of_cluster(cluster.cluster_id, key, data)

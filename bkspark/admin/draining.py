@@ -30,7 +30,7 @@ from bkspark.ledger.creating import log_of
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.locations import Location, Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.upkeep import draining
+from bkspark.protocol.upkeep import repairing
 from bkspark.protocol.upkeep.repairing import MemberState, Need, Place, Way
 
 # --- drain plan ----------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def plan_of(records: LedgerRecords, bookie_ids: Collection[str], known: Known) -
     steps: list[RepairStep] = []
     blocked: list[Left] = []
     for ledger in records.ledgers:
-        if not draining.is_named(ledger, bookie_ids):
+        if not repairing.is_named(ledger, bookie_ids):
             continue
         left = obstacle(ledger, records.dropped)
         reason = why_left(ledger, known.unreadable)
@@ -126,7 +126,7 @@ def plan_of(records: LedgerRecords, bookie_ids: Collection[str], known: Known) -
         if left is not None:
             blocked.append(left)
             continue
-        needs = draining.places_to_leave(ledger, bookie_ids, known.standing)
+        needs = repairing.places_to_leave(ledger, bookie_ids, known.standing)
         steps += [_step(need) for need in needs]
     steps.sort(key=lambda step: step.need.urgency)
     blocked += unreadable(records)
@@ -182,7 +182,7 @@ def too_few(
     for ledger in records.ledgers:
         for location in Locations(ledger) if ledger.ledger_id not in records.dropped else ():
             free = set(others) - ledger.left - set(location.members)
-            leaving = draining.leaving_of(location, bookie_ids)
+            leaving = repairing.leaving_of(location, bookie_ids)
             if len(leaving) > len(free):
                 yield Left(
                     f"ledger {ledger.ledger_id}",
@@ -252,7 +252,7 @@ def last_copies(
             places = enumerate(location.members)
             return [index for index, member in places if lacks(ledger, location, member)]
 
-        if not draining.is_kept_without(ledger, lacking):
+        if not repairing.is_kept_without(ledger, lacking):
             yield Left(
                 f"ledger {ledger.ledger_id}",
                 "the bookies to be removed may have the last copy of entries: --force does "
@@ -437,7 +437,7 @@ class _Decommission:
     def _kept(self, records: LedgerRecords) -> list[Left]:
         """Return the obstacles force cannot override: ledgers whose last copy may be here."""
         verdict = LastCopyCheck(self._cluster, self._run, self._known())
-        named = [x for x in records.ledgers if draining.is_named(x, self.staying)]
+        named = [x for x in records.ledgers if repairing.is_named(x, self.staying)]
         needed = [x for x in named if x.ledger_id not in records.dropped]
         return [*unreadable(records), *last_copies(verdict, needed, self.staying)]
 

@@ -33,14 +33,14 @@ from bkspark.errors import (
 from bkspark.format import layout, open_ledgers
 from bkspark.format.open_ledgers import LEDGERS_MAX, Sightings
 from bkspark.ledger.creating import log_of
-from bkspark.ledger.journals.journal_folder import find_journals, journals_of
-from bkspark.ledger.journals.member_loss import Taken
+from bkspark.ledger.journals.journal_reader import find_journals, journals_of
+from bkspark.ledger.journals.member_journals import Taken
 from bkspark.ledger.recovery.running import Runner
 from bkspark.log.recovering import is_gone_on_with, recover_ledger
 from bkspark.protocol.ledger import sizes
+from bkspark.protocol.ledger.deletion import without_front
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.truncating import without_front
 from bkspark.protocol.upkeep.idleness import Sighting, is_idle, seen_again
 
 # --- task ----------------------------------------------------------------------------------------

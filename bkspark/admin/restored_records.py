@@ -14,7 +14,7 @@ from bkspark.cluster.records import Versioned
 from bkspark.errors import BookKeeperError, CorruptDataError, InvalidRequestError, NoSuchLedgerError
 from bkspark.format import cluster as cluster_format
 from bkspark.format import cookie as cookie_format
-from bkspark.format import cursor_record, damage_record, envelope, gone_record, layout
+from bkspark.format import cursor_record, damage_record, gone_record, layout, strict_json
 from bkspark.format import recovery as recovery_format
 from bkspark.format.cluster import BookieRecord, ClusterRecord
 from bkspark.format.cookie import Cookie
@@ -24,8 +24,7 @@ from bkspark.metadata.contract import MetadataStore
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
 from bkspark.protocol.log.cursor import CursorRecord
-from bkspark.protocol.log.lost import with_lost
-from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.record import LogRecord, with_lost
 from bkspark.storage.address import canonical, shown_url
 
 # --- restored records ----------------------------------------------------------------------------
@@ -116,7 +115,7 @@ def restored_cluster(store: MetadataStore, url: str) -> ClusterRecord:
 def _bookie_of(cookie: Cookie, data: bytes) -> BookieRecord:
     """Return the bookie's record in ``data``, if it is of the cookie's cluster."""
     known = cluster_format.decode_bookie(cookie.bookie_id, data)
-    envelope.require_own(cookie.cluster_id, layout.bookie_key(cookie.bookie_id), data)
+    strict_json.require_own(cookie.cluster_id, layout.bookie_key(cookie.bookie_id), data)
     return known
 
 

@@ -18,7 +18,7 @@ from bkspark.errors import (
 )
 from bkspark.format import layout
 from bkspark.format.recovery import StuckRecovery
-from bkspark.log.reading.data_loss import was_set_aside
+from bkspark.log.reading.log_view import was_set_aside
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.record import LogRecord

@@ -21,8 +21,7 @@ from bkspark.cluster.password import Password
 from bkspark.cluster.records import UNREAD
 from bkspark.format import arrow_schema, layout
 from bkspark.ledger.creating import OPERATION_KEY, log_of
-from bkspark.log.reading.data_loss import was_set_aside
-from bkspark.log.reading.log_view import LogView, views_of
+from bkspark.log.reading.log_view import LogView, views_of, was_set_aside
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState

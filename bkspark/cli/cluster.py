@@ -23,7 +23,7 @@ from bkspark.cli.session import (
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import InvalidRequestError
-from bkspark.protocol.bookies.placement import shared_domains
+from bkspark.protocol.bookies import shared_domains
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
 from bkspark.quantities import plural
 

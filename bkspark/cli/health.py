@@ -18,7 +18,7 @@ from bkspark.errors import InvalidRequestError
 from bkspark.format import layout
 from bkspark.format.report_record import ReportRecord
 from bkspark.log.continuing import may_be_smaller
-from bkspark.protocol.bookies.placement import Candidate, shared_domains
+from bkspark.protocol.bookies import Candidate, shared_domains
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member

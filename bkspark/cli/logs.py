@@ -43,14 +43,13 @@ from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.log import cursors as log_cursors
 from bkspark.log import truncation
 from bkspark.log.creating import create_log
-from bkspark.log.log_handle import LogHandle
+from bkspark.log.log_handle import LogHandle, transactions_of
 from bkspark.log.reading.log_view import LogWatch, look_at
 from bkspark.log.reading.offset_by_time import offset_since
 from bkspark.log.reading.ordered_read import read_view_in_order
-from bkspark.log.transactions import transactions_of
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
+from bkspark.protocol.log.contents import LogSettings
 from bkspark.protocol.log.ledger_list import LOST_ENTRIES
-from bkspark.protocol.log.settings import LogSettings
 from bkspark.protocol.log.transactions import QUERY, forgotten_count, listed
 from bkspark.quantities import plural
 from bkspark.verbs.commands import losing, truncated

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from bkspark.errors import InvalidRequestError
 from bkspark.format.digest import require_whole_characters
 from bkspark.protocol import bounds
-from bkspark.protocol.bookies.labels import Labels, require_label_name, require_labels
+from bkspark.protocol.bookies import Labels, require_label_name, require_labels
 from bkspark.quantities import shown
 
 T = TypeVar("T")

@@ -16,8 +16,8 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.records import Records
 from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.format.cluster import BookieRecord
-from bkspark.protocol.bookies import fullness
-from bkspark.protocol.bookies.placement import Candidate
+from bkspark.protocol import bookies
+from bkspark.protocol.bookies import Candidate
 from bkspark.protocol.ledger.metadata import Member
 
 logger = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class BookieStatus:
     def is_full(self) -> bool:
         """Whether disk usage is above the bookie's mark."""
         was_full = self.record.is_full
-        return fullness.is_full(
+        return bookies.is_full(
             self.record.marks, self.free_bytes, self.total_bytes, was_full=was_full
         )
 
@@ -67,7 +67,7 @@ class BookieStatus:
         """The consequence of being full, in one line; empty if not full."""
         if not self.is_full:
             return ""
-        return fullness.told(self.record.marks, self.free_bytes, self.total_bytes)
+        return bookies.told(self.record.marks, self.free_bytes, self.total_bytes)
 
 
 class Usable(list[Candidate]):

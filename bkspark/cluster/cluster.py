@@ -26,11 +26,10 @@ from bkspark.errors import (
 from bkspark.format import cluster as cluster_format
 from bkspark.format import layout, ledger_metadata
 from bkspark.format.cluster import BookieRecord, ClusterRecord
-from bkspark.metadata import names, patience
+from bkspark.metadata import contract, patience
 from bkspark.metadata import uri as metadata_stores
 from bkspark.metadata.contract import MetadataStore
-from bkspark.protocol.bookies.labels import Labels
-from bkspark.protocol.bookies.quarantine import Quarantine
+from bkspark.protocol.bookies import Labels, Quarantine
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.log.record import LogRecord
 from bkspark.storage import access
@@ -344,7 +343,7 @@ class Cluster(BoundToProcess):
         except CorruptDataError as error:
             raise error.reworded(error.args[0], hint=cluster_format.BRING_BACK) from error
         if wanted not in ("", found.cluster_id):
-            raise names.another_store(shown_url(self.store.uri))
+            raise contract.another_store(shown_url(self.store.uri))
         return found
 
 

@@ -25,8 +25,8 @@ from bkspark.cluster.enlisting import Begun, Joining, enlist
 from bkspark.cluster.log_messages import leave_out, leave_out_into, leave_out_unless
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.format.digest import Digester
-from bkspark.protocol.bookies import placement
-from bkspark.protocol.bookies.placement import Candidate
+from bkspark.protocol import bookies
+from bkspark.protocol.bookies import Candidate
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, Member
 from bkspark.protocol.ledger.quorum import Quorum
@@ -298,7 +298,7 @@ def regroup(cluster: Cluster, wanted: Regrouping) -> Regrouped:
     while True:
         unwanted = {*wanted.exclude, *failed}
         chosen = [one.member for one in pool.choose_up_to(size, exclude=unwanted, near=())]
-        places = placement.in_place(wanted.ensemble, wanted.failed, chosen)
+        places = bookies.in_place(wanted.ensemble, wanted.failed, chosen)
         asked = {
             index: pool.addresses[member]
             for index, member in places.items()
@@ -393,7 +393,7 @@ class _Pool:
             NotEnoughBookiesError: there are fewer.
         """
         beside = [Candidate(address.member, address.domain) for address in near]
-        chosen = placement.choose(
+        chosen = bookies.choose(
             self._candidates,
             count,
             draw=environment.draw,

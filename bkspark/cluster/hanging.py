@@ -12,7 +12,7 @@ from bkspark.errors import BookKeeperError, OutcomeUnknownError
 from bkspark.metadata import patience
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.progress import Progress, overslept, reported_to
-from bkspark.protocol.bookies.quarantine import Quarantine
+from bkspark.protocol.bookies import Quarantine
 from bkspark.storage import devices
 from bkspark.storage.address import shown_url
 

@@ -19,8 +19,7 @@ from bkspark.format import layout, log_page, log_record
 from bkspark.metadata.contract import MetadataStore
 from bkspark.protocol import bounds
 from bkspark.protocol.log.ledger_list import LogPage, PageContents
-from bkspark.protocol.log.paging import PAGE_LENGTH, Paged, paged
-from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.record import PAGE_LENGTH, LogRecord, Paged, paged
 
 NamedPage: TypeAlias = tuple[LogPage, PageContents]
 PageKey: TypeAlias = tuple[str, str, str, str]

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from bkspark.errors import InvalidRequestError
 from bkspark.format.digest import CRC32C, Digester, require_whole_characters
-from bkspark.protocol.ledger.settings import DigestSpec
+from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.log.record import LogRecord
 
 _FILE_BYTES_MAX = 2**16

@@ -18,7 +18,7 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.format import cluster as cluster_format
-from bkspark.format import envelope, layout, report_record
+from bkspark.format import layout, report_record, strict_json
 from bkspark.format import recovery as recovery_format
 from bkspark.format.cluster import ClusterRecord
 from bkspark.format.recovery import AwayBookie, LostBookie, StuckRecovery
@@ -177,7 +177,7 @@ class Records(Generic[T]):
         """The value of a record of this cluster; the checksum of ``data`` comes first."""
         value = self._decode(name, data)
         if self._cluster_id:
-            envelope.require_own(self._cluster_id, self._key(name), data)
+            strict_json.require_own(self._cluster_id, self._key(name), data)
         return value
 
     def key(self, name: str) -> str:
@@ -314,7 +314,7 @@ class Records(Generic[T]):
     def _made(self, name: str, value: T, nonce: str) -> bytes:
         data = self._encode(value, nonce)
         if self._cluster_id:
-            data = envelope.of_cluster(self._cluster_id, self._key(name), data)
+            data = strict_json.of_cluster(self._cluster_id, self._key(name), data)
         return data
 
     def _unreadable(self, name: str, reason: str) -> InvalidRequestError:

@@ -9,10 +9,9 @@ from functools import lru_cache
 from typing import Any
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
-from bkspark.format import envelope, layout
+from bkspark.format import layout, strict_json
 from bkspark.format.strict_json import Fields
-from bkspark.protocol.bookies.fullness import USUAL_MARKS, Marks
-from bkspark.protocol.bookies.labels import Labels, require_labels
+from bkspark.protocol.bookies import USUAL_MARKS, Labels, Marks, require_labels
 
 CLUSTER_KIND = "cluster"
 BOOKIE_KIND = "bookie"
@@ -87,12 +86,12 @@ def encode_cluster(record: ClusterRecord, nonce: str) -> bytes:
         "storage_risk": record.storage_risk,
         "group": record.group,
     }
-    return envelope.encode(CLUSTER_KIND, layout.CLUSTER_KEY, value)
+    return strict_json.encode(CLUSTER_KIND, layout.CLUSTER_KEY, value)
 
 
 @lru_cache(16)
 def decode_cluster(data: bytes) -> ClusterRecord:
-    fields = envelope.decode(CLUSTER_KIND, layout.CLUSTER_KEY, data)
+    fields = strict_json.decode(CLUSTER_KIND, layout.CLUSTER_KEY, data)
     return ClusterRecord(
         _cluster_id(fields),
         fields.take("created_ms", int),
@@ -132,12 +131,12 @@ def encode_bookie(record: BookieRecord, nonce: str) -> bytes:
         "removed": record.is_removed,
         "labels": dict(record.labels),
     }
-    return envelope.encode(BOOKIE_KIND, layout.bookie_key(record.bookie_id), value)
+    return strict_json.encode(BOOKIE_KIND, layout.bookie_key(record.bookie_id), value)
 
 
 @lru_cache(1024)  # each placement or follower of a ledger reads all records again
 def decode_bookie(bookie_id: str, data: bytes) -> BookieRecord:
-    fields = envelope.decode(BOOKIE_KIND, layout.bookie_key(bookie_id), data)
+    fields = strict_json.decode(BOOKIE_KIND, layout.bookie_key(bookie_id), data)
     if fields.take("id", str) != bookie_id:
         raise CorruptDataError(f"{fields.what} names another bookie")
     return BookieRecord(
@@ -170,8 +169,8 @@ def _marks(fields: Fields) -> Marks:
 
 
 def encode_counter(key: str, value: int, nonce: str) -> bytes:
-    return envelope.encode(COUNTER_KIND, key, {"nonce": nonce, "next": value})
+    return strict_json.encode(COUNTER_KIND, key, {"nonce": nonce, "next": value})
 
 
 def decode_counter(key: str, data: bytes) -> int:
-    return envelope.decode(COUNTER_KIND, key, data).take("next", int)
+    return strict_json.decode(COUNTER_KIND, key, data).take("next", int)

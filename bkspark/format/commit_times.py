@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from bkspark.format.strict_json import Fields, integers
 from bkspark.protocol.bounds import is_stored_number
-from bkspark.protocol.ledger.commit_times import STEPS_MAX, CommitTimes, TimeStep
+from bkspark.protocol.ledger.metadata import STEPS_MAX, CommitTimes, TimeStep
 
 NAME = "times"
 STEPS = "steps"

@@ -8,7 +8,7 @@ same path on another machine, or an empty mount point, is no bookie either (H40)
 from dataclasses import dataclass
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
-from bkspark.format import envelope, layout
+from bkspark.format import layout, strict_json
 from bkspark.format.cluster import take_group
 
 KIND = "cookie"
@@ -40,7 +40,7 @@ def encode(cookie: Cookie) -> bytes:
         "created_ms": cookie.created_ms,
         "group": cookie.group,
     }
-    return envelope.encode(KIND, layout.COOKIE, value)
+    return strict_json.encode(KIND, layout.COOKIE, value)
 
 
 def decode(data: bytes) -> Cookie:
@@ -49,7 +49,7 @@ def decode(data: bytes) -> Cookie:
     Raises:
         CorruptDataError: damaged.
     """
-    fields = envelope.decode(KIND, layout.COOKIE, data)
+    fields = strict_json.decode(KIND, layout.COOKIE, data)
     try:
         return Cookie(
             layout.token(fields.take("cluster", str)),

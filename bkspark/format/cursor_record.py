@@ -1,7 +1,7 @@
 """Encodes ``CursorRecord`` as bytes of a metadata record."""
 
 from bkspark.errors import CorruptDataError
-from bkspark.format import envelope, layout
+from bkspark.format import layout, strict_json
 from bkspark.protocol.log.cursor import CursorRecord
 
 KIND = "cursor"
@@ -17,7 +17,7 @@ def encode(record: CursorRecord, nonce: str) -> bytes:
         "offset": record.offset,
         "deleted": record.is_deleted,
     }
-    return envelope.encode(KIND, layout.cursor_key(record.log_name, record.name), value)
+    return strict_json.encode(KIND, layout.cursor_key(record.log_name, record.name), value)
 
 
 def decode(log_name: str, name: str, data: bytes) -> CursorRecord:
@@ -26,7 +26,7 @@ def decode(log_name: str, name: str, data: bytes) -> CursorRecord:
     Raises:
         CorruptDataError: damaged, of another cursor, or impossible for a cursor.
     """
-    fields = envelope.decode(KIND, layout.cursor_key(log_name, name), data)
+    fields = strict_json.decode(KIND, layout.cursor_key(log_name, name), data)
     try:
         record = CursorRecord(
             fields.take("log", str),

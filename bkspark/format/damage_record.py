@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
-from bkspark.format import envelope, layout
+from bkspark.format import layout, strict_json
 from bkspark.format.strict_json import Fields, integers
 
 KIND = "damaged"
@@ -65,7 +65,7 @@ def encode(copies: DamagedCopies, nonce: str) -> bytes:
         "id": copies.bookie_id,
         "marks": [_mark_to_json(mark) for _, mark in sorted(copies.marks.items())],
     }
-    return envelope.encode(KIND, layout.damaged_key(copies.bookie_id), value)
+    return strict_json.encode(KIND, layout.damaged_key(copies.bookie_id), value)
 
 
 def _mark_to_json(mark: Mark) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def _mark_to_json(mark: Mark) -> dict[str, Any]:
 
 def decode(bookie_id: str, data: bytes) -> DamagedCopies:
     """Decode the marks; raise ``CorruptDataError`` if damaged, of another bookie, or malformed."""
-    fields = envelope.decode(KIND, layout.damaged_key(bookie_id), data)
+    fields = strict_json.decode(KIND, layout.damaged_key(bookie_id), data)
     if fields.take("id", str) != bookie_id:
         raise CorruptDataError(f"{fields.what} names another bookie")
     marks = [_mark(item) for item in fields.objects("marks")]

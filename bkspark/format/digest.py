@@ -14,7 +14,7 @@ from fastcrc.crc32 import iscsi
 
 from bkspark import environment
 from bkspark.errors import InvalidRequestError, UnauthorizedError
-from bkspark.protocol.ledger.settings import DigestSpec
+from bkspark.protocol.ledger.metadata import DigestSpec
 
 Buffer = bytes | bytearray | memoryview
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from bkspark.errors import CorruptDataError
-from bkspark.format import envelope, layout
+from bkspark.format import layout, strict_json
 
 KIND = "gone"
 
@@ -18,12 +18,12 @@ GoneIds = frozenset[int]
 def encode(page: int, ids: GoneIds, nonce: str) -> bytes:
     ranges = [list(one) for one in _ranges(sorted(ids))]
     value: dict[str, Any] = {"nonce": nonce, "ranges": ranges}
-    return envelope.encode(KIND, layout.gone_key(page), value)
+    return strict_json.encode(KIND, layout.gone_key(page), value)
 
 
 def decode(page: int, data: bytes) -> GoneIds:
     """Decode the ids; raise ``CorruptDataError`` if damaged, of another page, or malformed."""
-    fields = envelope.decode(KIND, layout.gone_key(page), data)
+    fields = strict_json.decode(KIND, layout.gone_key(page), data)
     begin = page * layout.GONE_PAGE_LENGTH
     ids: set[int] = set()
     last = begin - 1

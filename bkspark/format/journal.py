@@ -22,8 +22,8 @@ from types import MappingProxyType
 
 from bkspark.errors import BookKeeperError, CorruptDataError
 from bkspark.format import add_record
+from bkspark.format.add_record import Headers
 from bkspark.format.digest import Buffer, Digester, canonical_json, crc32c
-from bkspark.format.headers import Headers
 from bkspark.protocol.ledger.record import AddRecord
 
 HEADER_BYTES_MAX = 256 * 2**20

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bkspark.errors import CorruptDataError
-from bkspark.format import envelope, layout
+from bkspark.format import layout, strict_json
 
 KIND = "lease"
 TEXT_MAX = 256
@@ -65,12 +65,12 @@ def encode(lease: Lease, nonce: str) -> bytes:
         "renewals": lease.renewals,
         "is_held": lease.is_held,
     }
-    return envelope.encode(KIND, layout.lease_key(lease.verb), value)
+    return strict_json.encode(KIND, layout.lease_key(lease.verb), value)
 
 
 def decode(verb: str, data: bytes) -> Lease:
     """Decode the lease; raise ``CorruptDataError`` if damaged, of another verb, or malformed."""
-    fields = envelope.decode(KIND, layout.lease_key(verb), data)
+    fields = strict_json.decode(KIND, layout.lease_key(verb), data)
     texts = {name: fields.take(name, str) for name in ("host", "machine", "started")}
     pid = fields.take("pid", int)
     if fields.take("verb", str) != verb:

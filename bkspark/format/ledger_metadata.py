@@ -8,18 +8,20 @@ from base64 import b64decode, b64encode
 from typing import Any
 
 from bkspark.errors import CorruptDataError
-from bkspark.format import commit_times, envelope, layout, transactions
+from bkspark.format import commit_times, layout, strict_json, transactions
 from bkspark.format.digest import checked_spec, encode_spec
 from bkspark.format.strict_json import Fields, integers
-from bkspark.protocol.ledger.beginning import Beginning
 from bkspark.protocol.ledger.metadata import (
+    Beginning,
+    DigestSpec,
     Fragment,
     LedgerMetadata,
+    LedgerSettings,
     LedgerState,
+    MadeSmaller,
     Member,
 )
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings, MadeSmaller
 
 KIND = "ledger"
 
@@ -50,7 +52,7 @@ def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
         "strict": metadata.settings.is_strict,
         "first_available": metadata.first_available,
     }
-    return envelope.encode(KIND, layout.ledger_key(metadata.ledger_id), value)
+    return strict_json.encode(KIND, layout.ledger_key(metadata.ledger_id), value)
 
 
 def decode(ledger_id: int, data: bytes) -> LedgerMetadata:
@@ -59,7 +61,7 @@ def decode(ledger_id: int, data: bytes) -> LedgerMetadata:
     Raises:
         CorruptDataError: damaged, of another ledger, or impossible for a ledger.
     """
-    fields = envelope.decode(KIND, layout.ledger_key(ledger_id), data)
+    fields = strict_json.decode(KIND, layout.ledger_key(ledger_id), data)
     try:
         metadata = LedgerMetadata(
             ledger_id=fields.take("id", int),

@@ -3,7 +3,7 @@
 from typing import Any
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
-from bkspark.format import envelope, layout
+from bkspark.format import layout, strict_json
 from bkspark.format.strict_json import integers
 from bkspark.protocol.log.ledger_list import LoggedLedger, LogPage, PageContents, Stretch
 
@@ -19,7 +19,7 @@ def encode(log_name: str, name: str, contents: PageContents) -> bytes:
         "pages": [encode_page(one) for one in contents.pages],
         "ids": list(contents.ids),
     }
-    return envelope.encode(KIND, layout.log_page_key(log_name, name), value)
+    return strict_json.encode(KIND, layout.log_page_key(log_name, name), value)
 
 
 def decode(log_name: str, name: str, data: bytes) -> PageContents:
@@ -28,7 +28,7 @@ def decode(log_name: str, name: str, data: bytes) -> PageContents:
     Raises:
         CorruptDataError: damaged, another page, or impossible for a page.
     """
-    fields = envelope.decode(KIND, layout.log_page_key(log_name, name), data)
+    fields = strict_json.decode(KIND, layout.log_page_key(log_name, name), data)
     try:
         return PageContents(
             ledgers=tuple(place(item) for item in fields.take("ledgers", list)),

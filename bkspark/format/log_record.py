@@ -3,7 +3,7 @@
 from typing import Any
 
 from bkspark.errors import CorruptDataError
-from bkspark.format import envelope, layout, log_page, transactions
+from bkspark.format import layout, log_page, strict_json, transactions
 from bkspark.format.digest import encode_spec
 from bkspark.format.ledger_metadata import (
     decode_bytes,
@@ -13,11 +13,9 @@ from bkspark.format.ledger_metadata import (
     encode_quorum,
 )
 from bkspark.format.strict_json import Fields, integers
-from bkspark.protocol.log.contents import Committed, Retention, Times
-from bkspark.protocol.log.dropped import DroppedLedgers
+from bkspark.protocol.log.contents import Committed, DroppedLedgers, LogSettings, Retention, Times
 from bkspark.protocol.log.ledger_list import LedgerList, LogPage
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.settings import LogSettings
 
 KIND = "log"
 
@@ -57,7 +55,7 @@ def encode(record: LogRecord, nonce: str) -> bytes:
         "retention_bytes": record.retention.byte_count,
         "retention_ms": record.retention.milliseconds,
     }
-    return envelope.encode(KIND, layout.log_key(record.name), value)
+    return strict_json.encode(KIND, layout.log_key(record.name), value)
 
 
 def decode(name: str, data: bytes) -> LogRecord:
@@ -66,7 +64,7 @@ def decode(name: str, data: bytes) -> LogRecord:
     Raises:
         CorruptDataError: damaged, of another log, or impossible for a log.
     """
-    fields = envelope.decode(KIND, layout.log_key(name), data)
+    fields = strict_json.decode(KIND, layout.log_key(name), data)
     try:
         record = LogRecord(
             name=layout.log_name(fields.take("name", str)),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bkspark.errors import CorruptDataError
-from bkspark.format import envelope, layout
+from bkspark.format import layout, strict_json
 from bkspark.format.strict_json import Fields
 from bkspark.protocol.upkeep.idleness import Sighting
 
@@ -33,12 +33,12 @@ def encode(seen: Sightings, nonce: str) -> bytes:
             for _, one in sorted(seen.items())
         ],
     }
-    return envelope.encode(KIND, layout.OPEN_LEDGERS_KEY, value)
+    return strict_json.encode(KIND, layout.OPEN_LEDGERS_KEY, value)
 
 
 def decode(key: str, data: bytes) -> Sightings:
     """Decode the sightings; raise ``CorruptDataError`` if damaged or malformed."""
-    fields = envelope.decode(KIND, key, data)
+    fields = strict_json.decode(KIND, key, data)
     found = [_sighting(item) for item in fields.objects("ledgers")]
     if len(found) > LEDGERS_MAX:
         raise CorruptDataError(f"{fields.what} has more ledgers than there is room for")

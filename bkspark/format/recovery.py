@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bkspark.errors import CorruptDataError
-from bkspark.format import envelope, layout
+from bkspark.format import layout, strict_json
 from bkspark.format.strict_json import Fields
 
 STUCK_KIND = "stuck"
@@ -72,12 +72,12 @@ def encode_stuck(stuck: StuckRecovery, nonce: str) -> bytes:
         "hint": stuck.hint,
         "told_ms": stuck.told_ms,
     }
-    return envelope.encode(STUCK_KIND, layout.recovery_key(stuck.ledger_id), value)
+    return strict_json.encode(STUCK_KIND, layout.recovery_key(stuck.ledger_id), value)
 
 
 def decode_stuck(ledger_id: int, data: bytes) -> StuckRecovery:
     """Decode the reason; raise ``CorruptDataError`` if damaged, of another ledger, or malformed."""
-    fields = envelope.decode(STUCK_KIND, layout.recovery_key(ledger_id), data)
+    fields = strict_json.decode(STUCK_KIND, layout.recovery_key(ledger_id), data)
     if fields.take("ledger", int) != ledger_id:
         raise CorruptDataError(f"{fields.what} names another ledger")
     return StuckRecovery(
@@ -93,14 +93,14 @@ def decode_stuck(ledger_id: int, data: bytes) -> StuckRecovery:
 
 def encode_lost(lost: LostBookie, nonce: str) -> bytes:
     value = {"nonce": nonce, "id": lost.bookie_id, "incarnations": list(lost.incarnations)}
-    return envelope.encode(LOST_KIND, layout.lost_key(lost.bookie_id), value)
+    return strict_json.encode(LOST_KIND, layout.lost_key(lost.bookie_id), value)
 
 
 def decode_lost(bookie_id: str, data: bytes) -> LostBookie:
     """Decode the incarnations; raise ``CorruptDataError`` if damaged, of another bookie, or
     malformed.
     """
-    fields = envelope.decode(LOST_KIND, layout.lost_key(bookie_id), data)
+    fields = strict_json.decode(LOST_KIND, layout.lost_key(bookie_id), data)
     if fields.take("id", str) != bookie_id:
         raise CorruptDataError(f"{fields.what} names another bookie")
     return LostBookie(bookie_id, _names(fields, "incarnations", layout.token))
@@ -113,12 +113,12 @@ def encode_away(away: AwayBookie, nonce: str) -> bytes:
         "incarnation": away.incarnation,
         "since_ms": away.since_ms,
     }
-    return envelope.encode(AWAY_KIND, layout.away_key(away.bookie_id), value)
+    return strict_json.encode(AWAY_KIND, layout.away_key(away.bookie_id), value)
 
 
 def decode_away(bookie_id: str, data: bytes) -> AwayBookie:
     """Decode the record; raise ``CorruptDataError`` if damaged, of another bookie, or malformed."""
-    fields = envelope.decode(AWAY_KIND, layout.away_key(bookie_id), data)
+    fields = strict_json.decode(AWAY_KIND, layout.away_key(bookie_id), data)
     if fields.take("id", str) != bookie_id:
         raise CorruptDataError(f"{fields.what} names another bookie")
     try:

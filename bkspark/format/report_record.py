@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bkspark.errors import CorruptDataError
-from bkspark.format import envelope, layout
+from bkspark.format import layout, strict_json
 
 KIND = "report"
 
@@ -39,12 +39,12 @@ def encode(report: ReportRecord, nonce: str) -> bytes:
         "left": report.left,
         "counters": dict(report.counters),
     }
-    return envelope.encode(KIND, layout.report_key(report.verb), value)
+    return strict_json.encode(KIND, layout.report_key(report.verb), value)
 
 
 def decode(verb: str, data: bytes) -> ReportRecord:
     """Decode the report; raise ``CorruptDataError`` if damaged, of another verb, or malformed."""
-    fields = envelope.decode(KIND, layout.report_key(verb), data)
+    fields = strict_json.decode(KIND, layout.report_key(verb), data)
     if fields.take("verb", str) != verb:
         raise CorruptDataError(f"{fields.what} names another verb")
     return ReportRecord(

@@ -1,21 +1,26 @@
-"""Deletes logs and ledgers.
-
-Deletion makes the metadata a tombstone: no process can read or write the ledger any more. Its id is
-never used again, so a writer that resumes later finds no record of its own (RB-28). The data stays
-on the bookies until a collection removes it (``admin.collecting``).
-"""
+"""Deletes logs and ledgers, and the beginnings of ledgers."""
 
 from collections.abc import Collection
 from contextlib import suppress
+from functools import partial
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.records import Versioned
 from bkspark.errors import CorruptDataError, InvalidRequestError, NoSuchLedgerError
 from bkspark.format import layout
 from bkspark.ledger.creating import log_of
+from bkspark.protocol.ledger.deletion import without_front
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.log.record import LogRecord
+
+# --- deleting ------------------------------------------------------------------------------------
+# Deletes logs and ledgers.
+#
+# Deletion makes the metadata a tombstone: no process can read or write the ledger any more. Its id
+# is never used again, so a writer that resumes later finds no record of its own (RB-28). The data
+# stays on the bookies until a collection removes it (``admin.collecting``).
 
 
 def delete_log(cluster: Cluster, name: str) -> list[int]:
@@ -159,3 +164,45 @@ def make_tombstone(cluster: Cluster, ledger_id: int) -> bool:
 
 def _no_log(name: str) -> NoSuchLedgerError:
     return NoSuchLedgerError(f"there is no log {name!r}", hint="`bkspark logs` lists them")
+
+
+# --- truncating ----------------------------------------------------------------------------------
+# Truncates the beginning of a ledger that continues in later terms.
+#
+# One compare-and-set in the metadata, beside the running writer, truncates the ledger. A collection
+# frees the data on the bookies (``admin.collecting``), but only whole journals.
+
+
+def truncate_ledger(
+    cluster: Cluster,
+    ledger_id: int,
+    before_entry: int,
+    seen: Versioned[LedgerMetadata] | None = None,
+) -> LedgerMetadata:
+    """Truncate fragments that end before ``before_entry``.
+
+    The ledger may still begin before ``before_entry``: only whole fragments go, and the last
+    fragment with entries stays. Without a fragment to drop, no record is stored.
+
+    Args:
+        seen: the ledger, if it was read just now.
+
+    Returns:
+        The ledger's metadata afterwards.
+
+    Raises:
+        NoSuchLedgerError: there is no such ledger.
+        InvalidRequestError: the ledger does not continue in later terms.
+    """
+    found = seen or cluster.ledger(ledger_id)
+    if without_front(found.value, before_entry) == found.value:
+        return found.value
+    return cluster.ledgers.update(
+        str(ledger_id), partial(_truncated, ledger_id, before_entry), seen=found
+    ).value
+
+
+def _truncated(ledger_id: int, before_entry: int, ledger: LedgerMetadata | None) -> LedgerMetadata:
+    if ledger is None:
+        raise NoSuchLedgerError(f"there is no ledger {ledger_id}")
+    return without_front(ledger, before_entry)

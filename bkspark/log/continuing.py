@@ -37,12 +37,13 @@ log also leaves a ledger that was made on fewer bookies than wanted, once there 
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import Versioned, back_off
 from bkspark.errors import (
@@ -54,14 +55,49 @@ from bkspark.errors import (
 )
 from bkspark.format import arrow_schema
 from bkspark.ledger.creating import stores_inline
-from bkspark.ledger.recovery.taking_over import take_over
-from bkspark.log.writable_tail import OpenTail
+from bkspark.ledger.recovery.recover import take_over
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.locations import Locations
-from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.metadata import FIRST, ConfirmedEnd, LedgerMetadata, LedgerState
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import StreamRun
 from bkspark.protocol.log.transactions import remembering
+
+# --- writable tail -------------------------------------------------------------------------------
+# A log's open end, as a client gets it by opening the log for writing.
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTail:
+    """The open ledger at a log's end, for the writer that opened it.
+
+    Attributes:
+        log: the record that lists the ledger, with all earlier ledgers closed. ``end_offset`` is
+            the offset of the ledger's entry 0; ``transactions`` are all that were committed before.
+        begun: the members' journals; empty for an adopted ledger.
+        standing: the ledger's state, if earlier writers have written to it.
+        unjoined: ids of bookies that the writer must not ask to join (R19).
+    """
+
+    ledger: Versioned[LedgerMetadata]
+    log: Versioned[LogRecord]
+    begun: Begun = field(default_factory=Begun, compare=False)
+    standing: ConfirmedEnd = FIRST
+    unjoined: frozenset[str] = frozenset()
+
+    @property
+    def began(self) -> ConfirmedEnd:
+        """Where the writer begins: no record of the ledger is made before the log's last time."""
+        return self.standing.not_before(self.log.value.last_ms)
+
+    @property
+    def first_offset(self) -> int:
+        """The log offset of the ledger's entry 0."""
+        return self.log.value.end_offset
+
+
+# --- continuing ----------------------------------------------------------------------------------
+
 
 TRIES_MAX = 20
 """A writer tries this often to store the list again, then opens the log instead."""

@@ -7,8 +7,8 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.records import Versioned
 from bkspark.format import arrow_schema, layout
 from bkspark.ledger.creating import require_room
+from bkspark.protocol.log.contents import LogSettings
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.settings import LogSettings
 from bkspark.protocol.log.stream_run import StreamRun
 
 

@@ -3,7 +3,7 @@
 A read never disturbs the log's writer. ``writer`` takes the log over from the writer before.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -21,20 +21,96 @@ from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.ledger.handles.settings import USUAL, WriterSettings
 from bkspark.log import cursors, truncation
 from bkspark.log.cursors import Cursor
-from bkspark.log.fragments import LogFragment, fragments_of
 from bkspark.log.log_writer import LogWriter
-from bkspark.log.reading.log_view import LogWatch
+from bkspark.log.opening import update_with_closed_tail
+from bkspark.log.reading.ledger_files import OpenBookies, find_records
+from bkspark.log.reading.log_view import LogView, LogWatch, look_at
 from bkspark.log.reading.offset_by_time import offset_since
 from bkspark.log.reading.ordered_read import OrderedRead, read_view_in_order
 from bkspark.log.rolling import RollPolicy
-from bkspark.log.tail_closing import update_with_closed_tail
-from bkspark.log.transactions import transactions_of
 from bkspark.log.undecided import Undecided, resolve
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.log.contents import Retention
 from bkspark.protocol.log.cursor import CursorRecord
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.transactions import is_name
+from bkspark.protocol.log.transactions import is_name, remembering
+
+# --- fragments -----------------------------------------------------------------------------------
+# The fragments of a log: each range of offsets with its bookies and its term.
+
+
+@dataclass(frozen=True, slots=True)
+class LogFragment:
+    """A range of a log's entries on one ensemble.
+
+    Attributes:
+        first_offset: offset of the first entry, even if there is no entry yet.
+        term: the term of the writer that owns the entries.
+        ensemble: bookie ids, in stripe order.
+    """
+
+    first_offset: int
+    ledger_id: int
+    term: int
+    ensemble: tuple[str, ...]
+
+
+def fragments_of(
+    cluster: Cluster, places: Iterable[LoggedLedger], first_offset: int
+) -> list[LogFragment]:
+    """Return the fragments that end after ``first_offset``, oldest first; the last one always.
+
+    Raises:
+        NoSuchLedgerError: a ledger was deleted meanwhile.
+    """
+    found = list(_every(cluster, places))
+    ends = [one.first_offset for one in found[1:]]
+    behind = sum(end <= first_offset for end in ends)
+    return found[behind:]
+
+
+def _every(cluster: Cluster, places: Iterable[LoggedLedger]) -> Iterator[LogFragment]:
+    for place in places:
+        for location in Locations(cluster.ledger(place.ledger_id).value):
+            yield LogFragment(
+                place.first_offset + location.first_entry_id,
+                place.ledger_id,
+                location.writer_term,
+                tuple(location.bookie_ids),
+            )
+
+
+# --- transactions --------------------------------------------------------------------------------
+# The transactions that a log remembers, including its open tail, read without a fence.
+
+
+def transactions_of(cluster: Cluster, log_name: str, password: Password) -> dict[str, int]:
+    """Return the last version per application; the application that committed last comes last.
+
+    Raises:
+        NoSuchLedgerError: there is no such log.
+        BookieUnavailableError: too few bookies answer, so the readable end is unknown.
+        CorruptDataError: no bookie gives the last record of the open ledger.
+        UnauthorizedError: the password is missing or wrong.
+    """
+    view = look_at(cluster, log_name, password)
+    found = dict(view.record.transactions)
+    with OpenBookies(cluster) as bookies:
+        for ledger_id, count in _tail_of(view).items():
+            ledger = view.metadata[ledger_id]
+            # The last record of a ledger repeats the transactions of all earlier records.
+            records = find_records(bookies, ledger, password, begin=count - 1, end=count)
+            found = remembering(found, records[-1].transactions)
+    return found
+
+
+def _tail_of(view: LogView) -> dict[int, int]:
+    return {place.ledger_id: place.entry_count for place in view.tail}
+
+
+# --- log handle ----------------------------------------------------------------------------------
+
 
 POLL_SECONDS = 0.05
 

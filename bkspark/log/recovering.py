@@ -22,10 +22,9 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import LedgerClosedError
 from bkspark.ledger.creating import log_of
-from bkspark.ledger.recovery.recover import RecoveryReport, never, recover
+from bkspark.ledger.recovery.recover import RecoveryReport, never, recover, take_over
 from bkspark.ledger.recovery.recoverer import Consent
 from bkspark.ledger.recovery.running import Runner
-from bkspark.ledger.recovery.taking_over import take_over
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 
 

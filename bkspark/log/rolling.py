@@ -1,17 +1,54 @@
-"""When a log writer closes its ledger and continues in a new ledger."""
+"""When a log writer closes its ledger and continues in a new ledger, and what it logs then."""
 
+import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from weakref import WeakMethod
 
 import pyarrow as pa
 
 from bkspark import environment
 from bkspark.cluster import arguments
+from bkspark.cluster.log_messages import tell
+from bkspark.errors import BookKeeperError
 from bkspark.ledger.handles.entries import count_of
 from bkspark.ledger.handles.group_bounds import Entries
 from bkspark.ledger.handles.write_handle import WriteHandle
+
+# --- roll log ------------------------------------------------------------------------------------
+# Log messages about the rolls of a log writer.
+
+
+logger = logging.getLogger(__name__)
+
+
+def rolled(log_name: str, old: int, new: int, end_offset: int, reason: str) -> None:
+    """Log that ledger ``new`` follows ``old``; ``end_offset`` is the log's end now."""
+    tell(
+        logger,
+        "log %s: rolled from ledger %d to %d at offset %d: %s",
+        *(log_name, old, new, end_offset, reason),
+        ledger_id=new,
+    )
+
+
+def fragment_begun(log_name: str, ledger_id: int, offset: int, reason: str) -> None:
+    """Log the begin of a fragment in the ledger of an unbounded log."""
+    line = "log %s: ledger %d has a new fragment from offset %d on: %s"
+    tell(logger, line, log_name, ledger_id, offset, reason, ledger_id=ledger_id)
+
+
+def failed(log_name: str, error: BookKeeperError) -> BookKeeperError:
+    """Log ``error`` and return it. The log continues; the next roll repeats the failed step."""
+    logger.warning("log %s: a roll failed: %s", log_name, error.args[0])
+    return error
+
+
+# --- rolling -------------------------------------------------------------------------------------
+# When a log writer closes its ledger and continues in a new ledger.
+
 
 CLOSING_WAITS = 3
 """Waits of an add during a roll: the old ledger's entries, its closing, the add itself."""
@@ -171,3 +208,40 @@ def size_of(entries: Entries) -> int:
         return int(entries.nbytes)
     count_of(entries)
     return sum(len(value) for value in entries if isinstance(value, bytes))
+
+
+# --- idle watch ----------------------------------------------------------------------------------
+# A log writer checks for returned bookies even while no entry is appended.
+#
+# A member may fail after the last append, and no later append then triggers the check. The watch
+# runs only while the writer is short of bookies. The watch does not keep the writer alive.
+
+
+class IdleWatch:
+    """Calls a writer every ``LOOK_SECONDS`` while the writer is short of bookies.
+
+    Args:
+        look: a method of the writer, which rolls if possible. Returns whether to call it again.
+    """
+
+    def __init__(self, look: Callable[[], bool]) -> None:
+        self._look = WeakMethod(look)
+        self._cancel: Callable[[], None] | None = None
+        self._is_over = False
+
+    def begin(self) -> None:
+        """Start the timer, unless it is running. Takes no lock: callers may hold any lock."""
+        if self._cancel is None and not self._is_over:
+            self._cancel = environment.after(LOOK_SECONDS, self._wake, "look-for-bookies")
+
+    def stop(self) -> None:
+        """Stop for good."""
+        self._is_over = True
+        if self._cancel is not None:
+            self._cancel()
+
+    def _wake(self) -> None:
+        self._cancel = None
+        look = self._look()
+        if look is not None and look():
+            self.begin()

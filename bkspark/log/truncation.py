@@ -14,8 +14,7 @@ from functools import partial
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError, CorruptDataError, NoSuchLedgerError
-from bkspark.ledger.deleting import make_tombstone
-from bkspark.ledger.truncating import truncate_ledger
+from bkspark.ledger.deleting import make_tombstone, truncate_ledger
 from bkspark.log.cursors import positions_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.contents import Retention

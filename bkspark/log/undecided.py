@@ -18,11 +18,10 @@ from bkspark.errors import (
     NothingSentError,
     OutcomeUnknownError,
 )
-from bkspark.ledger.recovery.recover import recover
-from bkspark.ledger.recovery.taking_over import take_over
+from bkspark.ledger.recovery.recover import recover, take_over
+from bkspark.protocol.ledger.deletion import oldest_owner
+from bkspark.protocol.ledger.evidence import first_behind
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, LedgerState
-from bkspark.protocol.ledger.ownership import first_behind
-from bkspark.protocol.ledger.truncating import oldest_owner
 
 _LEAVING_OPEN = (NotEnoughBookiesError, NothingSentError, OutcomeUnknownError)
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol, Self
 
 from bkspark import progress
-from bkspark.format.envelope import RECORD_BYTES_MAX
+from bkspark.format.strict_json import RECORD_BYTES_MAX
 from bkspark.storage import access, posix_calls
 from bkspark.storage.access import PRIVATE, Access
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from bkspark.errors import InvalidRequestError
-from bkspark.metadata import names
+from bkspark.metadata import contract
 from bkspark.metadata.directory import TEMPORARY_PREFIX, Directory, open_directory
 from bkspark.metadata.versioned_store import MARKER, VersionedStore
 from bkspark.storage import access, devices, posix_calls
@@ -141,7 +141,7 @@ def _said(group: int | None) -> str:
 
 
 def _folder(uri: str) -> Path:
-    parts = names.split_uri(uri)
+    parts = contract.split_uri(uri)
     path = _decoded(parts.path)
     if (
         parts.scheme != "file"

@@ -8,7 +8,7 @@ raises an error instead of reporting absence.
 import threading
 
 from bkspark.errors import InvalidRequestError, MetadataVersionError
-from bkspark.metadata import names
+from bkspark.metadata import contract
 from bkspark.metadata.contract import VersionedBytes
 from bkspark.storage.address import shown_url
 
@@ -22,7 +22,7 @@ class MemoryMetadataStore:
     """A ``MetadataStore`` at ``memory://name``."""
 
     def __init__(self, uri: str) -> None:
-        parts = names.split_uri(uri)
+        parts = contract.split_uri(uri)
         if (
             parts.scheme != "memory"
             or not parts.netloc
@@ -56,14 +56,14 @@ class MemoryMetadataStore:
             _stores.setdefault(self._name, {})
 
     def get(self, key: str) -> VersionedBytes | None:
-        names.key(key)
+        contract.key(key)
         with _lock:
             return self._records().get(key)
 
     def put(self, key: str, value: bytes, expected: int | None) -> int:
         if expected is not None and expected < 1:
             raise InvalidRequestError(f"version {expected} of {key!r} cannot exist")
-        names.key(key)
+        contract.key(key)
         with _lock:
             records = self._records()
             found = records.get(key)
@@ -80,14 +80,14 @@ class MemoryMetadataStore:
         return self.get(key) == seen
 
     def list(self, prefix: str) -> list[str]:
-        start = f"{names.key(prefix)}/"
+        start = f"{contract.key(prefix)}/"
         with _lock:
             live = [key for key, found in self._records().items() if found is not None]
         rests = (key.removeprefix(start) for key in live if key.startswith(start))
         return sorted(rest for rest in rests if "/" not in rest)
 
     def delete(self, key: str) -> None:
-        names.key(key)
+        contract.key(key)
         with _lock:
             self._records()[key] = None
 
@@ -103,5 +103,5 @@ class MemoryMetadataStore:
         found = _stores[self._name]
         self._bound_to = found if self._bound_to is None else self._bound_to
         if found is not self._bound_to:
-            raise names.another_store(self.uri)
+            raise contract.another_store(self.uri)
         return found

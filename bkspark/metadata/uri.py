@@ -6,7 +6,7 @@ otherwise each process that Spark starts would load all kinds.
 
 from bkspark import environment
 from bkspark.errors import InvalidRequestError
-from bkspark.metadata import names
+from bkspark.metadata import contract
 from bkspark.metadata.contract import FormattableStore, MetadataKind, MetadataStore
 from bkspark.metadata.files import FileMetadataStore
 from bkspark.storage import outside
@@ -51,7 +51,7 @@ def has_record(uri: str, key: str) -> bool:
 
 def _store(uri: str) -> FormattableStore:
     uri = canonical(uri)
-    match names.split_uri(uri).scheme:
+    match contract.split_uri(uri).scheme:
         case "file":
             return FileMetadataStore(uri)
         case "memory":

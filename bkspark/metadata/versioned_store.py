@@ -11,19 +11,269 @@ cluster. Only the metadata check, for which each append waits, does not read the
 check passes: a record with the random bytes of its last change lies in only one store.
 """
 
+import contextlib
 import errno
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Self
 
 from bkspark import environment
-from bkspark.errors import InvalidRequestError, NothingSentError, OutcomeUnknownError
-from bkspark.metadata import names
+from bkspark.errors import (
+    InvalidRequestError,
+    MetadataVersionError,
+    NothingSentError,
+    OutcomeUnknownError,
+)
+from bkspark.metadata import contract
 from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.directory import Directory
-from bkspark.metadata.versions import VersionedRecords
 from bkspark.storage.address import shown_url
+
+# --- versions ------------------------------------------------------------------------------------
+# Compare-and-set out of put-if-absent: one immutable file per version of a record.
+#
+# The rule: **a version is the newest if the next one never existed.** Put-if-absent decides which
+# client makes a version, but old versions are pruned. A client that slept for long could recreate a
+# pruned name and count as the winner, or take an old version for the newest because the next
+# version is gone. So "absent" is never enough; ``_never_existed`` asks for the name and then for
+# the traces of pruning::
+#
+#     <key>/<version>              16 hex digits, dense from 1; the value and nothing else
+#     <key>/pruned-<mark>          versions below <mark> may be gone
+#     <folder of key>/~<name>      tombstone: the record was deleted for ever
+#
+# Marks are multiples of 16. Before a version p is removed, the mark next above p is durable. A mark
+# is removed only after the next rounder mark above it (256, 4096, 65536) is durable, and multiples
+# of 65536 stay. So a record of a million versions has fewer than a hundred files, and the proof
+# that p existed is p itself, one of four marks, or the tombstone, which stays.
+#
+# Why the rule is sound. *Claim*: if p existed before a look begins, the look finds p, a mark or the
+# tombstone. p is looked up first; if p is gone, its mark or the tombstone was there before the
+# removal. The marks are looked up from the finest to the roundest: if a mark is gone, the next mark
+# was there before. The last mark stays. Names recreated by slow clients do no harm: a version below
+# a mark is never trusted, and a mark or tombstone states a permanent fact.
+#
+# * ``put`` of version p makes it only if p-1 is there (so versions are dense). The put has won if
+#   **after the creation** p is found never to have existed before: no mark above p. A mark found
+#   *before* the creation is a certain loss. If a mark is found only after, either p was pruned
+#   before, or a dozen clients superseded p in between: unknown. Finding p-1 still there is not
+#   enough: another slow client may have recreated p-1.
+# * ``is_current``: the next version never existed, then the version itself is there with the bytes
+#   seen before (design: next absent first, then own present).
+# * ``get``: the listing is a hint where to look; the answer is confirmed in the same way. A listing
+#   never proves an absence. The folder is fsynced before a value is returned: the writer's own
+#   fsync may still be missing, and a power cut must not undo a read.
+# * Pruning and deleting start with the oldest version. Removals need not be durable, but the marks
+#   and tombstones do: a version that comes back lies below its mark.
+#
+# Work per call is bounded whatever the number of versions. A record's folder holds no other record.
+
+
+# Every 16th put prunes, keeping the newest 17 to 32: with fewer, a put that is merely slow would
+# often end as unknown; with more, a listing would cost more than the put.
+BLOCK = 16
+# 16, 256, 4096, 65536: one file stays for ever per 65536 versions, and a look costs four stats.
+MARK_LEVELS = 4
+# Maximum removals of one put: twice what accumulates, to catch up after killed clients.
+_REMOVED_BLOCKS_MAX = 4
+# Each failed attempt means that another client made progress or pruned in between.
+_GET_ATTEMPTS_MAX = 100
+
+_VERSION = re.compile(r"[0-9a-f]{16}")
+_MARK = re.compile(r"pruned-([0-9a-f]{16})")
+
+
+class VersionedRecords:
+    """Records in a directory. Keys must be valid; ``OSError`` means that the outcome is unknown."""
+
+    def __init__(
+        self, directory: Directory, *, block: int = BLOCK, mark_levels: int = MARK_LEVELS
+    ) -> None:
+        self._directory = directory
+        self._block = block
+        self._mark_step_max = block**mark_levels
+
+    def get(self, key: str) -> VersionedBytes | None:
+        for _ in range(_GET_ATTEMPTS_MAX):
+            version = max(self._versions(key), default=0)
+            if version == 0 and self._never_existed(key, 1):
+                return None
+            value = self._directory.read(_version_path(key, version)) if version else None
+            if value is not None and self._never_existed(key, version + 1):
+                # If the folder is gone by now, the record was deleted after this version was the
+                # newest: still a right answer.
+                with contextlib.suppress(FileNotFoundError):
+                    self._directory.sync(key)
+                return VersionedBytes(value, version)
+            if self._directory.exists(_tombstone(key)):
+                return None
+        raise self._unread(key)
+
+    def _unread(self, key: str) -> OutcomeUnknownError:
+        """The error after too many reads: a folder in a version's place, or constant changes."""
+        strange = [name for name in self._directory.list(key) if _VERSION.fullmatch(name[:-1])]
+        if strange:
+            return OutcomeUnknownError(
+                f"metadata record {key!r} has a folder {strange[0]} in place of a version",
+                hint="bring back the file of that name; without it the newest version is not known",
+            )
+        return OutcomeUnknownError(
+            f"metadata record {key!r} changed during each of {_GET_ATTEMPTS_MAX} reads",
+            hint="try again when fewer clients change it",
+        )
+
+    def put(self, key: str, value: bytes, expected: int | None) -> int:
+        version = 1 if expected is None else expected + 1
+        if not self._may_follow(key, version):
+            raise _lost(key, expected)
+        if expected is None:
+            self._directory.make_folder(key)
+        if not self._create(key, version, value):
+            raise _lost(key, expected)
+        if self._is_superseded(key, version):
+            raise OutcomeUnknownError(
+                f"metadata record {key!r}: other clients stored newer versions before the put "
+                f"of version {version} was confirmed",
+                hint="read it again, and look for the change in its current value",
+            )
+        # The put is done: later errors are left to the next pruning put.
+        with contextlib.suppress(OSError):
+            self._prune(key, version)
+        return version
+
+    def is_current(self, key: str, seen: VersionedBytes) -> bool:
+        return (
+            self._never_existed(key, seen.version + 1)
+            and self._directory.read(_version_path(key, seen.version)) == seen.value
+        )
+
+    def list(self, prefix: str) -> list[str]:
+        listed = [name[:-1] for name in self._directory.list(prefix) if name.endswith("/")]
+        return sorted(name for name in listed if self._may_be_live(f"{prefix}/{name}"))
+
+    def delete(self, key: str) -> None:
+        folder = key.rpartition("/")[0]
+        if folder:
+            self._directory.make_folder(folder)
+        # An existing tombstone is as good: tombstones stay, and put_if_absent made it durable.
+        self._directory.put_if_absent(_tombstone(key), b"")  # takes no block of a disk
+        for name in self._directory.list(key):
+            if not name.endswith("/"):
+                self._directory.unlink(f"{key}/{name}")
+        self._directory.remove_folder(key)
+
+    def _may_follow(self, key: str, version: int) -> bool:
+        """False if a put of ``version`` is certainly lost; True promises nothing."""
+        return self._never_existed(key, version) and (
+            version == 1 or self._directory.exists(_version_path(key, version - 1))
+        )
+
+    def _create(self, key: str, version: int, value: bytes) -> bool:
+        try:
+            return self._directory.put_if_absent(_version_path(key, version), value)
+        except FileNotFoundError:
+            # Only ``delete`` removes a folder, and leaves a tombstone.
+            if self._directory.exists(_tombstone(key)):
+                return False
+            raise
+
+    def _is_live(self, key: str) -> bool:
+        return not self._directory.exists(_tombstone(key)) and not self._never_existed(key, 1)
+
+    def _may_be_live(self, key: str) -> bool:
+        """Whether to list the record: on an error True, since reading it will report the error."""
+        try:
+            return self._is_live(key)
+        except OSError:
+            return True
+
+    def _never_existed(self, key: str, version: int) -> bool:
+        """Whether the version certainly never existed before the first look-up; their order
+        matters.
+        """
+        return not self._directory.exists(_version_path(key, version)) and not self._is_superseded(
+            key, version
+        )
+
+    def _is_superseded(self, key: str, version: int) -> bool:
+        """Whether ``version`` lies below a mark, or the record was deleted."""
+        return any(
+            self._directory.exists(_mark_path(key, mark)) for mark in self._marks_above(version)
+        ) or self._directory.exists(_tombstone(key))
+
+    def _marks_above(self, version: int) -> Iterator[int]:
+        """Marks, finest first, of which at least one stays for ever once ``version`` was pruned."""
+        mark: int | None = _next_multiple(version, self._block)
+        while mark is not None:
+            yield mark
+            mark = self._rounder_mark(mark)
+
+    def _rounder_mark(self, mark: int) -> int | None:
+        """The mark that must exist before ``mark`` is removed; None if ``mark`` is permanent."""
+        step = self._block
+        while mark % step == 0:
+            if step == self._mark_step_max:
+                return None
+            step *= self._block
+        return _next_multiple(mark, step)
+
+    def _versions(self, key: str) -> Iterator[int]:
+        return (int(name, 16) for name in self._directory.list(key) if _VERSION.fullmatch(name))
+
+    def _prune(self, key: str, newest: int) -> None:
+        if newest % self._block:
+            return
+        durable_marks: set[int] = set()
+        floor = newest - self._block
+        removable = list(self._removable(self._directory.list(key), floor))
+        for name, mark in removable[: _REMOVED_BLOCKS_MAX * self._block]:
+            if mark not in durable_marks:
+                self._directory.put_if_absent(_mark_path(key, mark), b"pruned\n")
+                durable_marks.add(mark)
+            self._directory.unlink(f"{key}/{name}")
+
+    def _removable(self, listed: Sequence[str], floor: int) -> Iterator[tuple[str, int]]:
+        """Names of versions and marks below ``floor``, oldest first, each with its mark."""
+        for name in listed:
+            if _VERSION.fullmatch(name) and int(name, 16) < floor:
+                yield name, _next_multiple(int(name, 16), self._block)
+        for name in listed:
+            if found := _MARK.fullmatch(name):
+                rounder = self._rounder_mark(int(found[1], 16))
+                if rounder is not None and rounder <= floor:
+                    yield name, rounder
+
+
+def _next_multiple(number: int, step: int) -> int:
+    """The smallest multiple of ``step`` above ``number``."""
+    return (number // step + 1) * step
+
+
+def _version_path(key: str, version: int) -> str:
+    return f"{key}/{version:016x}"
+
+
+def _mark_path(key: str, mark: int) -> str:
+    return f"{key}/pruned-{mark:016x}"
+
+
+def _tombstone(key: str) -> str:
+    folder, slash, name = key.rpartition("/")
+    return f"{folder}{slash}~{name}"
+
+
+def _lost(key: str, expected: int | None) -> MetadataVersionError:
+    seen = "does not exist" if expected is None else f"is at version {expected}"
+    return MetadataVersionError(
+        f"metadata record {key!r} no longer {seen}",
+        hint="read it again; it may hold your own change if an earlier answer was lost",
+    )
+
+
+# --- versioned store -----------------------------------------------------------------------------
+
 
 MARKER = "METADATA_STORE"
 _MARKER_TEXT = b"bkspark metadata store, format 1\n"
@@ -84,17 +334,20 @@ class VersionedStore(ABC):
         """
 
     def get(self, key: str) -> VersionedBytes | None:
-        with self._records(f"get {names.key(key)!r}") as records:
+        with self._records(f"get {contract.key(key)!r}") as records:
             return records.get(key)
 
     def put(self, key: str, value: bytes, expected: int | None) -> int:
         if expected is not None and expected < 1:
             raise InvalidRequestError(f"version {expected} of {key!r} cannot exist")
-        with self._records(f"put {names.key(key)!r}") as records:
+        with self._records(f"put {contract.key(key)!r}") as records:
             return records.put(key, value, expected)
 
     def is_current(self, key: str, seen: VersionedBytes) -> bool:
-        with self._known_errors(f"check {names.key(key)!r}") as opened, self._found() as directory:
+        with (
+            self._known_errors(f"check {contract.key(key)!r}") as opened,
+            self._found() as directory,
+        ):
             opened.append(directory)
             is_current = VersionedRecords(directory).is_current(key, seen)
             if (
@@ -104,11 +357,11 @@ class VersionedStore(ABC):
             return is_current
 
     def list(self, prefix: str) -> list[str]:
-        with self._records(f"list {names.key(prefix)!r}") as records:
+        with self._records(f"list {contract.key(prefix)!r}") as records:
             return records.list(prefix)
 
     def delete(self, key: str) -> None:
-        with self._records(f"delete {names.key(key)!r}") as records:
+        with self._records(f"delete {contract.key(key)!r}") as records:
             records.delete(key)
 
     def close(self) -> None:  # noqa: B027 - needs no override
@@ -168,7 +421,7 @@ class VersionedStore(ABC):
             )
         self._bound_to = self._bound_to or marker
         if marker != self._bound_to:
-            raise names.another_store(self._shown)
+            raise contract.another_store(self._shown)
         self._require_same_group(marker)
 
     def _no_store(self) -> InvalidRequestError:

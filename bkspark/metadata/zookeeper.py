@@ -13,13 +13,12 @@ import re
 from typing import TYPE_CHECKING
 
 from bkspark.errors import InvalidRequestError
-from bkspark.metadata import names
+from bkspark.metadata import contract
 from bkspark.metadata.contract import VersionedBytes
 from bkspark.storage.address import shown_url
 
 if TYPE_CHECKING:
-    from bkspark.metadata.zookeeper_records import ZooKeeperRecords
-    from bkspark.metadata.zookeeper_session import ZooKeeperSession
+    from bkspark.metadata.zookeeper_session import ZooKeeperRecords, ZooKeeperSession
 
 # A server refuses packets of 1 MiB by cutting the connection, which would look like a lost answer.
 # The difference is for key, path, access list and headers.
@@ -94,8 +93,7 @@ class ZooKeeperMetadataStore:
 
     def _records_of(self, bound_to: str) -> "ZooKeeperRecords":
         try:
-            from bkspark.metadata.zookeeper_records import ZooKeeperRecords
-            from bkspark.metadata.zookeeper_session import ZooKeeperSession
+            from bkspark.metadata.zookeeper_session import ZooKeeperRecords, ZooKeeperSession
         except ModuleNotFoundError as error:
             raise InvalidRequestError(
                 f"the metadata store {self.uri} needs the package {error.name}",
@@ -107,14 +105,14 @@ class ZooKeeperMetadataStore:
 
 
 def _key(key: str) -> str:
-    if len(names.key(key)) > _KEY_LENGTH_MAX:
+    if len(contract.key(key)) > _KEY_LENGTH_MAX:
         raise InvalidRequestError(f"metadata key {key[:80]!r} is too long")
     return key
 
 
 def _address(uri: str) -> tuple[str, str]:
     """Servers and path. The order of the servers stays: it is part of the store's name."""
-    parts = names.split_uri(uri)
+    parts = contract.split_uri(uri)
     path = parts.path.rstrip("/")
     hosts = [_HOST.fullmatch(host) for host in parts.netloc.split(",")]
     if (

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from bkspark.protocol.log.batch_order import ON_REPEATED_BATCH
+from bkspark.protocol.log.batch import ON_REPEATED_BATCH
 
 
 class Use(Enum):

@@ -23,7 +23,7 @@ from bkspark.log.batch.target import BlockSettings, WriteChecks, WriteRequest
 from bkspark.protocol import bounds
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
 from bkspark.protocol.ledger.record import Transaction
-from bkspark.protocol.log.batch_order import COMPARE, ON_REPEATED_BATCH, SKIP
+from bkspark.protocol.log.batch import COMPARE, ON_REPEATED_BATCH, SKIP
 from bkspark.protocol.log.transactions import require_of_application
 from bkspark.spark.option_table import OPTIONS, SPARKS_NAMES, Use, belonging, misplaced
 

@@ -35,7 +35,7 @@ from bkspark.log.reading.read_slices import OffsetRange
 from bkspark.log.schema import is_undecided
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.stream_position import (
+from bkspark.protocol.log.stream_run import (
     Extent,
     Position,
     Resumption,

@@ -18,7 +18,7 @@ from bkspark.errors import BookKeeperError, InvalidRequestError
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.target import BatchTarget
 from bkspark.log.streams import appending
-from bkspark.log.streams import batch_ledger as stream_plan
+from bkspark.log.streams import micro_batch as stream_plan
 from bkspark.log.streams.commit import TAIL_WRITERS, abort
 from bkspark.log.streams.micro_batch import StagingLedger, StreamPart, gathered
 from bkspark.protocol.log.batch import AttemptReport

@@ -28,9 +28,9 @@ from bkspark.format import arrow_schema
 from bkspark.ledger.creating import create_ledger
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.ledger.handles.write_handle import WriteHandle
-from bkspark.ledger.recovery.taking_over import take_over
+from bkspark.ledger.recovery.recover import take_over
+from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
-from bkspark.protocol.ledger.settings import DigestSpec
 
 RATIO_MAX = 1.5
 

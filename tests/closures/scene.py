@@ -15,7 +15,7 @@ from bkspark.cluster.password import Password
 from bkspark.errors import NoSuchLedgerError
 from bkspark.format import layout
 from bkspark.ledger.creating import log_of
-from bkspark.log.tail_closing import close_tail
+from bkspark.log.opening import close_tail
 from bkspark.protocol.ledger.metadata import LedgerState
 
 from .acts import batch

@@ -12,9 +12,9 @@ from bkspark.errors import BookKeeperError, MetadataVersionError
 from bkspark.format import layout, log_record
 from bkspark.metadata.contract import MetadataStore
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.log.contents import LogSettings
 from bkspark.protocol.log.ledger_list import LoggedLedger, LogPage
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.settings import LogSettings
 from tests.kit.zookeeper import missing
 from tests.log_with import log_with
 from tests.small_pages import forget_pages, pages_of

@@ -3,7 +3,7 @@
 import pytest
 
 from bkspark.bookie.contract import Bookie
-from bkspark.ledger.journals.journal_folder import find_journals
+from bkspark.ledger.journals.journal_reader import find_journals
 from bkspark.storage.objects import Objects
 from bkspark.testing.bookie_conformance import BookieTests
 from bkspark.testing.bookie_place import JOURNAL, LEDGER

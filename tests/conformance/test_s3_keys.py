@@ -6,7 +6,7 @@ import pytest
 
 from bkspark.bookie.object_store import journal_of, records_folder
 from bkspark.metadata.object_store import S3Directory
-from bkspark.metadata.versions import VersionedRecords
+from bkspark.metadata.versioned_store import VersionedRecords
 from bkspark.storage import connection
 from bkspark.storage.address import parse
 from bkspark.storage.connection import S3Doubt

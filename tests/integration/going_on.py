@@ -8,9 +8,9 @@ from bkspark.format.digest import Digester
 from bkspark.ledger.creating import create_ledger
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.ledger.handles.write_handle import WriteHandle
-from bkspark.ledger.recovery.taking_over import take_over
+from bkspark.ledger.recovery.recover import take_over
+from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import DigestSpec
 from tests.integration.waiting import wait_for_all_copies
 
 SECONDS = 60

@@ -27,10 +27,9 @@ from bkspark.ledger.handles.entries import VALUE_SCHEMA, encode_parts
 from bkspark.ledger.recovery.recover import RecoveryReport, recover
 from bkspark.ledger.recovery.write_back import WriteCopies
 from bkspark.protocol.ledger.locations import Locations
-from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, Made, confirmation
-from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.recovery.steps import Failure
 from bkspark.protocol.writer.adding import PendingAdds
 from tests.kit.faulty import Operation, StorageFaults

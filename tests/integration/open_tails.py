@@ -13,8 +13,8 @@ from bkspark.log.reading.log_view import LogView, look_at
 from bkspark.log.reading.read_slices import OffsetRange, plan_view
 from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.log.contents import LogSettings
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.settings import LogSettings
 
 from .rig import LOG, SCHEMA, rows_from
 

@@ -107,7 +107,7 @@ MUTANTS = (
     ),
     Mutant(
         "entries that were sent are said not to be in doubt",
-        "turns.known",
+        "writer.known",
         Replace("isinstance(error, NothingSentError)", "False"),
         (f"{SENT}::test_a_writer_that_cannot_ask_leaves_its_entries_in_doubt",),
     ),

@@ -21,7 +21,7 @@ MUTANTS = (
     Mutant(
         "a record of another cluster is read",
         "Records._own",
-        Drop("envelope.require_own"),
+        Drop("strict_json.require_own"),
         (
             NOT_OURS,
             f"{OTHERS}::test_a_page_that_was_seen_in_one_cluster_is_none_of_another_at_its_place",
@@ -30,13 +30,13 @@ MUTANTS = (
     Mutant(
         "a record of another cluster is none to be set aside",
         "damaged_records._malformation",
-        Drop("envelope.require_own"),
+        Drop("strict_json.require_own"),
         (f"{OTHERS}::test_records_of_another_cluster_stop_no_verb_about_others_and_are_set_aside",),
     ),
     Mutant(
         "a record of another cluster says whose bookie makes a cluster anew",
         "restored_records._bookie_of",
-        Drop("envelope.require_own"),
+        Drop("strict_json.require_own"),
         (f"{OTHERS}::test_a_cluster_is_made_anew_by_none_but_a_bookie_that_its_own_record_names",),
     ),
     Mutant(

@@ -16,7 +16,7 @@ BUGS = "tests/integration/upkeep/test_bugs_of_repairs.py"
 MUTANTS = (
     Mutant(
         "a disk of unknown size is not full",
-        "fullness.is_full",
+        "bookies.is_full",
         Replace("return was_full", "return False"),
         (
             f"{FULLNESS}::test_of_a_disk_of_unknown_size_nothing_new_is_said",

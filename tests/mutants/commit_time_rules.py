@@ -77,7 +77,7 @@ MUTANTS = (
     ),
     Mutant(
         "the next writer of a ledger does not know its times",
-        "taking_over._standing",
+        "recover._standing",
         Replace("end.last.times", "FIRST.times"),
         (f"{TAKES_OVER}[True]", ENDED),
     ),

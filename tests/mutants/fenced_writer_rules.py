@@ -61,7 +61,7 @@ MUTANTS = (
     ),
     Mutant(
         "an entry whose check was not asked is told as not sent",
-        "turns.known",
+        "writer.known",
         Replace('return error.in_doubt(f"ledger {ledger.ledger_id}")', "return error"),
         (f"{NOT_ASKED}::test_an_entry_of_a_ledger_may_have_been_stored",),
     ),

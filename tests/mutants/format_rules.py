@@ -190,7 +190,7 @@ MUTANTS = (
     ),
     Mutant(
         "a number in a header that is like others may be spelt in any way",
-        "headers",
+        "format.add_record",
         Replace(
             "{b'\"NUMBER\"': b'(-1|0|[1-9][0-9]{0,17})', b'\"DIGEST\"': b'\"([0-9a-f]{8,64})\"'}",
             "{b'\"NUMBER\"': b'(-?[0-9]+)', b'\"DIGEST\"': b'\"([0-9a-f]{8,64})\"'}",
@@ -212,13 +212,13 @@ MUTANTS = (
     # --- small records, names, digests -----------------------------------------------------------
     Mutant(
         "the checksum of a record does not bind its name",
-        "envelope._checksum",
+        "strict_json._checksum",
         Replace("f'{kind} {version} {cluster} {key}\\n'", "f'{kind} {version} {cluster}\\n'"),
         (f"{ENVELOPE}::test_record_under_another_name_or_kind_is_found",),
     ),
     Mutant(
         "the checksum of a record does not bind its cluster",
-        "envelope._checksum",
+        "strict_json._checksum",
         Replace("f'{kind} {version} {cluster} {key}\\n'", "f'{kind} {version} {key}\\n'"),
         (f"{ENVELOPE}::test_cluster_of_a_record_is_covered_by_its_checksum",),
     ),

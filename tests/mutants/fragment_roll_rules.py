@@ -46,7 +46,7 @@ MUTANTS = (
     ),
     Mutant(
         "a member that stays changes its place",
-        "placement.in_place",
+        "bookies.in_place",
         Replace("index not in failed and member in chosen", "False"),
         ("tests/unit/protocol/test_placement.py::test_who_stays_keeps_its_place",),
     ),

@@ -120,13 +120,13 @@ MUTANTS = (
     Mutant(
         "the first append loads pandas",
         "batch_of",
-        Replace("plain_arrays.of_bytes(values)", "__import__('pyarrow').array(values, 'binary')"),
+        Replace("arrow_message.of_bytes(values)", "__import__('pyarrow').array(values, 'binary')"),
         (f"{START}::test_handles_of_bytes_load_no_pandas",),
     ),
     Mutant(
         "the first read of striped entries loads pandas",
         "decode_parts",
-        Replace("plain_arrays.of_integers(entries)", "__import__('pyarrow').array(list(entries))"),
+        Replace("arrow_message.of_integers(entries)", "__import__('pyarrow').array(list(entries))"),
         (f"{START}::test_handles_of_bytes_load_no_pandas",),
     ),
     # --- whom a writer replaces and chooses ------------------------------------------------------

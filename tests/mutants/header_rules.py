@@ -73,7 +73,7 @@ MUTANTS = (
     ),
     Mutant(
         "a reader does not miss it",
-        "member_end._lost",
+        "member_journals._lost",
         Replace("own is not None and own.record is not None", "True"),
         (f"{JOURNALS}::test_a_reader_takes_no_bookie_without_its_journal_for_whole[memory-gone]",),
     ),

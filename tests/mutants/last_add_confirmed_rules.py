@@ -13,7 +13,7 @@ LAGGING = f"{TAILS}::test_a_tail_is_never_shown_shorter_by_a_bookie_that_lags"
 MUTANTS = (
     Mutant(
         "one bookie is enough to show an end",
-        "confirmed._shown",
+        "evidence._shown",
         Replace("witnesses(quorum) - 1", "0"),
         (f"{RULE}::test_so_many_bookies_may_be_away_where_the_others_agree[sizes0-1]",),
     ),
@@ -28,7 +28,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that does not answer says nothing",
-        "confirmed.confirmed",
+        "evidence.confirmed",
         Replace(
             "said[index] if index in sure else above",
             "said[index] if index in sure else said.get(index, -1)",
@@ -59,13 +59,13 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that lost the ledger's folder is empty",
-        "member_end.member_end",
+        "member_journals.member_end",
         Replace("not problem", "not ends and problem"),
         (f"{ENDS}::test_a_bookie_that_lost_the_ledgers_folder_is_not_empty",),
     ),
     Mutant(
         "copies of a recovery make a bookie whole for readers",
-        "member_end.member_end",
+        "member_journals.member_end",
         Replace("not problem", "not ends and (not problem)"),
         (
             "tests/integration/recovery/test_lost_records.py::"
@@ -76,7 +76,7 @@ MUTANTS = (
     ),
     Mutant(
         "a journal that has become shorter is all that there was",
-        "journal_end._looked",
+        "journal_pages._looked",
         Replace("reader.size < known.end", "reader.size < 0"),
         (f"{ENDS}::test_a_journal_that_has_become_shorter_leaves_a_doubt",),
     ),

@@ -17,7 +17,7 @@ MUTANTS = (
     Mutant(
         "a closed tail is hidden as an open one was",
         "LogRecord._joined",
-        Replace("log.dropped.with_tail(0)", "log.dropped"),
+        Replace("log.dropped.with_tail(0)", "log.contents"),
         (f"{TAIL}::test_its_tail_is_closed_at_its_own_offsets",),
     ),
     Mutant(

@@ -104,7 +104,7 @@ MUTANTS = (
     ),
     Mutant(
         "a torn end hides the records in front of it",
-        "journal_end",
+        "journals.journal_pages",
         Replace("return found", "return () if problems else found", at=0),
         (f"{FOLLOWING}::test_a_record_that_is_torn_behind_the_end_hides_nothing_in_front_of_it",),
     ),

@@ -96,7 +96,7 @@ MUTANTS = (
     ),
     Mutant(
         "a log rolls in silence",
-        "roll_log.rolled",
+        "rolling.rolled",
         Replace(
             "tell(logger, 'log %s: rolled from ledger %d to %d at offset %d: %s', "
             "*(log_name, old, new, end_offset, reason), ledger_id=new)",

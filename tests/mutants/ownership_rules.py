@@ -184,13 +184,13 @@ MUTANTS = (
     ),
     Mutant(
         "one who never may go on fences the writer",
-        "taking_over.take_over",
+        "recover.take_over",
         Replace("ledger.goes_on", "ledger.fragments"),
         (f"{TAKING}::test_one_that_says_nothing_of_later_terms_has_one_writer",),
     ),
     Mutant(
         "the fence is pruned before the permission",
-        "pruning.prune",
+        "opener.prune",
         (
             Replace(
                 "place.forget(*plan.writer, with_journal=plan.is_empty)",

@@ -92,7 +92,7 @@ MUTANTS = (
     # --- placement -------------------------------------------------------------------------------
     Mutant(
         "domains do not matter",
-        "placement.choose",
+        "bookies.choose",
         Replace("[c for c in pool if used[c.domain] == least]", "[c for c in pool]"),
         (f"{PLACEMENT}::test_no_domain_is_used_twice_before_all_are_used_once",),
     ),

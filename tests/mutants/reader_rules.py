@@ -143,7 +143,7 @@ MUTANTS = (
     ),
     Mutant(
         "an open end is as far as listed journals go",
-        "member_end.member_end",
+        "member_journals.member_end",
         Replace("journals_of(ledger, member)", "()"),
         (
             f"{STALE}::test_a_reader_of_an_open_ledger_is_shown_no_less",

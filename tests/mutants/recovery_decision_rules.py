@@ -42,7 +42,7 @@ MUTANTS = (
     ),
     Mutant(
         "a follower asks for the journals of all terms",
-        "member_end.member_end",
+        "member_journals.member_end",
         Replace("layout.journal_term(name) >= base", "base"),
         (f"{EARLIER}::test_a_follower_asks_for_the_journals_of_the_last_term_only",),
     ),
@@ -87,7 +87,7 @@ MUTANTS = (
     ),
     Mutant(
         "a follower takes a bookie with something strange for an answer",
-        "member_end.member_end",
+        "member_journals.member_end",
         Replace("found.problem", "''"),
         (
             f"{STRANGE}::test_how_far_an_open_ledger_may_be_read_needs_a_bookie_without_strange_"
@@ -232,7 +232,7 @@ MUTANTS = (
     ),
     Mutant(
         "what is whole is said to be lost by itself",
-        "losses.given_up",
+        "verdicts.given_up",
         Replace("Verdict.KEEP", "Verdict.LOST"),
         (f"{LOSSES}::test_what_is_given_up_is_told_range_by_range",),
     ),

@@ -185,7 +185,7 @@ MUTANTS = (
     ),
     Mutant(
         "a caller gives up before its writer does",
-        "renewals.is_there_within",
+        "write_handle.is_there_within",
         Replace("backlog.renewals == renewals and (not overslept(until))", "not overslept(until)"),
         (f"{SLOW}::test_a_caller_waits_as_long_as_its_writer",),
     ),

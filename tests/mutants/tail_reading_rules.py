@@ -54,7 +54,7 @@ MUTANTS = (
     ),
     Mutant(
         "a torn journal says nothing",
-        "journal_end._looked",
+        "journal_pages._looked",
         Replace("found.record", "known.record"),
         (f"{JOURNALS}::test_a_torn_end_is_read_from_where_the_last_look_ended",),
     ),
@@ -84,7 +84,7 @@ MUTANTS = (
     # --- positions of a query --------------------------------------------------------------------
     Mutant(
         "rows that are gone are stepped over in silence",
-        "stream_position.resume",
+        "stream_run.resume",
         Replace("if fails_on_loss:\n    ...", "if not loss:\n    ..."),
         (
             f"{POSITION}::test_truncated_rows_are_an_error",
@@ -93,7 +93,7 @@ MUTANTS = (
     ),
     Mutant(
         "an offset means the same in every generation",
-        "stream_position.resume",
+        "stream_run.resume",
         Replace("start >= first", "start.offset >= first.offset"),
         (f"{POSITION}::test_another_generation_is_an_error_whatever_the_offset[30]",),
     ),
@@ -169,7 +169,7 @@ MUTANTS = (
     # --- what is lost is counted -----------------------------------------------------------------
     Mutant(
         "what nobody knows is counted as none",
-        "stream_position.resume",
+        "stream_run.resume",
         Replace("skipped = None", "skipped = 0"),
         (
             f"{POSITION}::test_or_a_restart_that_is_reported",

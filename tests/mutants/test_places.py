@@ -21,13 +21,13 @@ def test_a_method_is_found_with_its_decorators() -> None:
 
 
 def test_a_class_and_a_module_are_places_too() -> None:
-    assert lines_of("handles.lanes.Lanes")[0] == "class Lanes:"
-    whole = (ROOT / "bkspark/ledger/handles/lanes.py").read_text(encoding="utf-8")
-    assert lines_of("ledger.handles.lanes") == whole.splitlines()
+    assert lines_of("handles.lane.Lanes")[0] == "class Lanes:"
+    whole = (ROOT / "bkspark/ledger/handles/lane.py").read_text(encoding="utf-8")
+    assert lines_of("lane") == whole.splitlines()
 
 
 def test_each_end_of_a_dotted_name_is_a_name_of_the_place() -> None:
-    names = ("Lanes.join", "lanes.Lanes.join", "bkspark.ledger.handles.lanes.Lanes.join")
+    names = ("Lanes.join", "lane.Lanes.join", "bkspark.ledger.handles.lane.Lanes.join")
     assert len({place(name) for name in names}) == 1
 
 

@@ -179,8 +179,8 @@ MUTANTS = (
         "a store in ZooKeeper without a name of its own is used",
         "ZooKeeperRecords.look_up",
         Replace(
-            "if not names:\n    raise self._other_format()",
-            "names = names or ['']\nif not names:\n    raise self._other_format()",
+            "if not found:\n    raise self._other_format()",
+            "found = found or ['']\nif not found:\n    raise self._other_format()",
         ),
         (f"{STORE}::test_a_store_without_a_name_of_its_own_is_refused",),
     ),

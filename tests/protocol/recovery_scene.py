@@ -16,13 +16,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.metadata import (
+    Fragment,
+    LedgerMetadata,
+    LedgerSettings,
+    LedgerState,
+    Member,
+)
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, InlinePart, stripes_of_range
-from bkspark.protocol.ledger.settings import LedgerSettings
-from bkspark.protocol.recovery.member_tail import MemberTail
 from bkspark.protocol.recovery.recovering import LedgerRecovery, Looking
-from bkspark.protocol.recovery.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
 from bkspark.protocol.recovery.steps import (
     Answer,
     Ask,
@@ -41,20 +44,26 @@ from bkspark.protocol.recovery.steps import (
     LeaveReason,
     LedgerSeen,
     ListLost,
+    LookAgain,
     LookUp,
     Note,
+    Open,
+    Opened,
+    Prune,
     ReadLedger,
     RecordShown,
     Silence,
     Spares,
+    Take,
     TakenOver,
     TakeOver,
+    Took,
     Unreadable,
     WaitForOthers,
     WriteBack,
     WrittenBack,
 )
-from bkspark.protocol.recovery.verdicts import Doubt, MemberAnswer
+from bkspark.protocol.recovery.verdicts import Doubt, MemberAnswer, MemberTail
 
 WRITER, OWN, OTHER = "a" * 32, "b" * 32, "c" * 32
 _DOUBTS = {doubt.name.lower(): doubt for doubt in Doubt}

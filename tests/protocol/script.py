@@ -27,11 +27,11 @@ from bkspark.protocol.ledger.metadata import (
     FIRST_TERM,
     Fragment,
     LedgerMetadata,
+    LedgerSettings,
     LedgerState,
     Member,
 )
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import LedgerSettings
 from bkspark.protocol.writer.adding import CheckTicket, PendingAdd
 from bkspark.protocol.writer.steps import (
     Acknowledge,

@@ -12,7 +12,6 @@ from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerSta
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, AttemptLogs, EntryLog
 from bkspark.protocol.recovery import messages as say
-from bkspark.protocol.recovery.member_tail import MemberTail
 from bkspark.protocol.recovery.recovering import TAKEOVERS_MAX, Ended, LedgerRecovery
 from bkspark.protocol.recovery.replication import Replicated, Replication
 from bkspark.protocol.recovery.steps import (
@@ -46,7 +45,7 @@ from bkspark.protocol.recovery.steps import (
     WriteBack,
     WrittenBack,
 )
-from bkspark.protocol.recovery.verdicts import Doubt
+from bkspark.protocol.recovery.verdicts import Doubt, MemberTail
 
 from .recovery_scene import OWN, WRITER, RecoveryScene, member, record_of, tail_of
 

@@ -8,7 +8,7 @@ from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.writer import adding
 from bkspark.protocol.writer.adding import PendingAdds
-from bkspark.protocol.writer.last_copies import gap
+from bkspark.protocol.writer.ensemble_change import gap
 from bkspark.protocol.writer.steps import (
     Acknowledge,
     Checked,

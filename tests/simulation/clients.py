@@ -28,9 +28,9 @@ from bkspark.errors import (
     NoSuchEntryError,
 )
 from bkspark.ledger import deleting
+from bkspark.ledger.deleting import truncate_ledger
 from bkspark.ledger.handles.read_handle import ReadHandle
 from bkspark.ledger.recovery.recover import recover
-from bkspark.ledger.truncating import truncate_ledger
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.target import BatchTarget

@@ -14,7 +14,7 @@ from bkspark.bookie import memory
 from bkspark.bookie.uri import open_bookie
 from bkspark.errors import LedgerFencedError
 from bkspark.format import layout
-from bkspark.ledger.handles import appender
+from bkspark.ledger.handles import lane
 from bkspark.ledger.recovery import fencing
 from bkspark.ledger.recovery.recoverer import Recoverer
 from bkspark.protocol.ledger.quorum import Quorum
@@ -251,7 +251,7 @@ EXAMPLES: dict[str, Counterexample] = {
             *(Happens("lose", 1), Do(W, 1, "size", "/terms/00000002"), Settle(W)),
         ],
         (
-            (appender, "post_check", check_for_a_fence_only),
+            (lane, "post_check", check_for_a_fence_only),
             *NO_COOKIES,
             *NO_METADATA_CHECK,
         ),

@@ -9,8 +9,8 @@ from bkspark.errors import BookKeeperError
 from bkspark.ledger import deleting
 from bkspark.log.cursors import Cursor
 from bkspark.log.log_handle import LogEntry, LogHandle
-from bkspark.protocol.log import stream_position
-from bkspark.protocol.log.dropped import DroppedLedgers
+from bkspark.protocol.log import stream_run
+from bkspark.protocol.log.contents import DroppedLedgers
 from bkspark.protocol.log.record import LogRecord
 from tests.simulation.log_clients import FOLLOW_SECONDS
 
@@ -64,7 +64,7 @@ def followed_by_offset(
 REAL_TOMBSTONE = deleting.make_tombstone
 REAL_CREATED = LogRecord.created
 REAL_VACATED = LogRecord.vacated
-REAL_RESUME = stream_position.resume
+REAL_RESUME = stream_run.resume
 
 DELETION_MUTANTS: dict[str, tuple[Change, ...]] = {
     "a deleted log keeps its writer": ((deleting, "_fence", nothing),),
@@ -76,7 +76,7 @@ DELETION_MUTANTS: dict[str, tuple[Change, ...]] = {
     "a ledger made for the old log joins the new one": (
         (LogRecord, "_require_settings_of", nothing),
     ),
-    "a position forgets its generation": ((stream_position, "resume", resumed_by_offset),),
+    "a position forgets its generation": ((stream_run, "resume", resumed_by_offset),),
     "a cursor forgets its generation": ((Cursor, "offset", property(offset_of)),),
     "who follows forgets the generation": ((LogHandle, "follow", followed_by_offset),),
 }

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 
 from bkspark.format import journal, layout
+from bkspark.format.add_record import Headers
 from bkspark.format.digest import Digester
-from bkspark.format.headers import Headers
-from bkspark.protocol.ledger.confirmed import confirmed
-from bkspark.protocol.ledger.metadata import LedgerState
+from bkspark.protocol.ledger.evidence import confirmed
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
 from bkspark.protocol.ledger.record import AddRecord
-from bkspark.protocol.ledger.settings import DigestSpec
 from tests.simulation.known import Ledger, label, labelled
 
 _DIGESTER = Digester(DigestSpec(), None)

@@ -18,8 +18,8 @@ from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams import appending
-from bkspark.log.streams import batch_ledger as stream_plan
 from bkspark.log.streams import commit as stream_commit
+from bkspark.log.streams import micro_batch as stream_plan
 from bkspark.log.streams.commit import TailWriterCache
 from bkspark.log.streams.micro_batch import StagingLedger, StreamPart, gathered
 from bkspark.protocol.ledger.record import Transaction

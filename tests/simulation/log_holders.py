@@ -20,9 +20,9 @@ from bkspark.log.creating import create_log
 from bkspark.log.reading.log_view import LogView, LogWatch
 from bkspark.log.reading.ordered_read import read_view_in_order
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.log import stream_position
-from bkspark.protocol.log.settings import LogSettings
-from bkspark.protocol.log.stream_position import Extent, Position
+from bkspark.protocol.log import stream_run
+from bkspark.protocol.log.contents import LogSettings
+from bkspark.protocol.log.stream_run import Extent, Position
 from tests.simulation.log_clients import LOG, LeaderPlan, LogClients
 from tests.simulation.log_told import Reading
 from tests.simulation.scheduler import Task, Violation
@@ -139,11 +139,11 @@ class Holders:
     ) -> Position:
         """Where to go on; what is gone is said, and nothing else is said to be gone."""
         if position is None:
-            return stream_position.begin_at(extent.first_offset, extent)
+            return stream_run.begin_at(extent.first_offset, extent)
         is_there = extent.generation == position.generation
         has_all = is_there and extent.first_offset <= position.offset
         try:
-            found = stream_position.resume(position, extent, fails_on_loss=fails_on_loss)
+            found = stream_run.resume(position, extent, fails_on_loss=fails_on_loss)
         except BookKeeperError as error:
             if has_all:
                 raise Violation(f"{name} cannot go on at {position}: {error} (I10)") from error

@@ -14,20 +14,17 @@ from bkspark.ledger.deleting import make_tombstone
 from bkspark.ledger.handles.how_far import Readable, _Look
 from bkspark.ledger.recovery.recover import recover
 from bkspark.ledger.recovery.write_back import WriteCopies
-from bkspark.log import log_handle, opening, tail_closing, truncation, undecided
-from bkspark.log.continuing import continue_in
+from bkspark.log import log_handle, opening, truncation, undecided
+from bkspark.log.continuing import OpenTail, continue_in
 from bkspark.log.log_writer import LogWriter
-from bkspark.log.opening import _Opening
+from bkspark.log.opening import _Opening, with_closed_tail
 from bkspark.log.reading import log_view
 from bkspark.log.reading.ledger_files import OpenBookies, readable
 from bkspark.log.rolling import Segment
 from bkspark.log.streams.micro_batch import MicroBatch
 from bkspark.log.streams.tail_writer import TailWriter
-from bkspark.log.tail_closing import with_closed_tail
 from bkspark.log.undecided import Undecided
-from bkspark.log.writable_tail import OpenTail
-from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
-from bkspark.protocol.ledger.standing import FIRST
+from bkspark.protocol.ledger.metadata import FIRST, LedgerMetadata, LedgerState
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
 from tests.simulation.environment import SimulatedLock
@@ -201,7 +198,7 @@ def nothing_lacks(_cluster: Cluster, _ledgers: object) -> frozenset[int]:
 
 
 def settled_by(settle: Callable[..., LogRecord]) -> tuple[Change, ...]:
-    return ((tail_closing, "with_closed_tail", settle), (opening, "with_closed_tail", settle))
+    return ((opening, "with_closed_tail", settle), (opening, "with_closed_tail", settle))
 
 
 def no_positions(_cluster: Cluster, _log: LogRecord) -> list[int]:

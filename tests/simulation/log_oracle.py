@@ -23,7 +23,7 @@ from bkspark.format import cursor_record, journal, layout
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.record import AddRecord
-from bkspark.protocol.log.dropped import DroppedLedgers
+from bkspark.protocol.log.contents import DroppedLedgers
 from bkspark.protocol.log.record import LogRecord
 from tests.simulation.known import Copy, stripe_count
 from tests.simulation.log_told import Contents, Reading

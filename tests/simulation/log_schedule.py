@@ -25,7 +25,7 @@ from bkspark.log.creating import create_log
 from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.log.settings import LogSettings
+from bkspark.protocol.log.contents import LogSettings
 from tests.simulation import log_healing, log_merges, log_pages
 from tests.simulation.damage import NAME
 from tests.simulation.disks import URI

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterator, Mapping
 
 from bkspark.format import journal
+from bkspark.format.add_record import Headers
 from bkspark.format.digest import Digester
-from bkspark.format.headers import Headers
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from tests.simulation.damage import NAME
 from tests.simulation.known import Copy, Ledger, Place, label

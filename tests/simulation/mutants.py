@@ -13,13 +13,13 @@ from bkspark.cluster.records import Records
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import add_record, journal, layout
 from bkspark.format.digest import Digester
-from bkspark.ledger.handles import appender, how_far, record_encoder
-from bkspark.ledger.handles.appender import Appender
+from bkspark.ledger.handles import entries, how_far, lane
+from bkspark.ledger.handles.lane import Appender
 from bkspark.ledger.handles.membership import Membership, News
-from bkspark.ledger.journals.member_loss import Taken
+from bkspark.ledger.journals.member_journals import Taken
 from bkspark.ledger.recovery.fencing import FenceAndRead
 from bkspark.ledger.recovery.write_back import WriteCopies
-from bkspark.protocol.ledger import confirmed
+from bkspark.protocol.ledger import evidence
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, Fragment, LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord
@@ -62,7 +62,7 @@ def always(*_: object, **__: object) -> bool:
 
 def append_after_check(self: Appender, _record: object, frame: Sequence[Any]) -> None:
     assert self._journal is not None
-    check = appender.post_check  # type: ignore[attr-defined]  # which a mutant may have replaced
+    check = lane.post_check  # type: ignore[attr-defined]  # which a mutant may have replaced
     mine = self._ledger
     check(
         self.address,
@@ -183,30 +183,30 @@ NO_COOKIES: tuple[Change, ...] = (
     (memory, "check_cookie", nothing),
     (memory.MemoryRoot, "_confirm_cookie", nothing),
 )
-NO_POST_CHECK: tuple[Change, ...] = ((appender, "post_check", nothing),)
+NO_POST_CHECK: tuple[Change, ...] = ((lane, "post_check", nothing),)
 NO_METADATA_CHECK: tuple[Change, ...] = ((Membership, "check", checked),)
 
 
 def highest_said(
     _quorum: Quorum, said: Mapping[int, int], _sure: object, floor: int = INVALID_ENTRY_ID
-) -> confirmed.Confirmed:
+) -> evidence.Confirmed:
     highest = max([floor, *said.values()])
-    return confirmed.Confirmed(highest, highest)
+    return evidence.Confirmed(highest, highest)
 
 
 def least_said(
     quorum: Quorum, said: Mapping[int, int], sure: set[int], floor: int = INVALID_ENTRY_ID
-) -> confirmed.Confirmed:
-    found = confirmed.confirmed(quorum, said, sure, floor)
-    return found if found.most is None else confirmed.Confirmed(found.least, found.least)
+) -> evidence.Confirmed:
+    found = evidence.confirmed(quorum, said, sure, floor)
+    return found if found.most is None else evidence.Confirmed(found.least, found.least)
 
 
 def covered(
     quorum: Quorum, said: Mapping[int, int], sure: set[int], floor: int = INVALID_ENTRY_ID
-) -> confirmed.Confirmed:
+) -> evidence.Confirmed:
     highest = max([floor, *said.values()])
     has_all = all(quorum.is_absent(write_set, sure) for write_set in quorum.write_sets())
-    return confirmed.Confirmed(highest, highest if has_all else None)
+    return evidence.Confirmed(highest, highest if has_all else None)
 
 
 def uncounted_replacement(self: PendingAdds, indexes: Sequence[int]) -> None:
@@ -222,7 +222,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "a log is changed without compare": ((Records, "_put", put_log_without_version),),
     "digests are not checked": ((Digester, "matches", always),),
     "a record confirms itself": (
-        (record_encoder, "AddRecord", confirming_itself),
+        (entries, "AddRecord", confirming_itself),
         (
             add_record,
             "require_readable",

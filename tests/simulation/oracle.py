@@ -16,9 +16,8 @@ from bkspark.format import journal, layout, ledger_metadata
 from bkspark.format.digest import Digester
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.metadata.memory import MemoryMetadataStore
-from bkspark.protocol.ledger.metadata import LedgerState
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
 from bkspark.protocol.ledger.record import AddRecord
-from bkspark.protocol.ledger.settings import DigestSpec
 from tests.simulation.damage import NAME, damage
 from tests.simulation.entry_logs import EntryLogs
 from tests.simulation.fence_watch import FenceWatch

@@ -10,8 +10,7 @@ from bkspark.cluster.records import Records
 from bkspark.environment import the_one, token
 from bkspark.errors import LedgerExistsError
 from bkspark.format import layout
-from bkspark.protocol.log.paging import paged
-from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.record import LogRecord, paged
 
 from .mutants import Change
 

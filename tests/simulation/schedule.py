@@ -19,8 +19,8 @@ from bkspark.ledger.creating import CreatedLedger, create_ledger
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.log.batch import write_target as batch_plan
 from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest
+from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import DigestSpec
 from tests.simulation.clients import Clients
 from tests.simulation.disks import URI
 from tests.simulation.frame import Outcome, Run, Shape, outcome_of

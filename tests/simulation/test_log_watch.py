@@ -7,11 +7,17 @@ import pytest
 
 from bkspark.format import log_record
 from bkspark.metadata.memory import MemoryMetadataStore
-from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.metadata import (
+    DigestSpec,
+    Fragment,
+    LedgerMetadata,
+    LedgerSettings,
+    LedgerState,
+    Member,
+)
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings
+from bkspark.protocol.log.contents import LogSettings
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.settings import LogSettings
 from tests.simulation.log_watch import LogWatch
 from tests.simulation.scheduler import Violation
 

@@ -16,8 +16,7 @@ from bkspark.format import journal
 from bkspark.format.digest import Digester
 from bkspark.format.layout import COOKIE
 from bkspark.metadata import memory as metadata_memory
-from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.protocol.ledger.settings import DigestSpec
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
 from tests.integration.waiting import wait_for_all_copies
 from tests.simulation.disks import URI, Disks
 from tests.simulation.faults import PARTIAL, Chance, Kind

@@ -15,7 +15,7 @@ from bkspark.admin.repairing.repair import Repair
 from bkspark.cluster.records import Records
 from bkspark.protocol.ledger.locations import Location, Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
-from bkspark.protocol.upkeep import draining, repairing
+from bkspark.protocol.upkeep import repairing
 from bkspark.protocol.upkeep.repairing import Need, Place
 from tests.simulation.many import run_many
 from tests.simulation.schedule import run_schedule
@@ -73,7 +73,7 @@ def leaving_any(ledger: LedgerMetadata, *args: Any) -> Iterator[Need]:
     return real_places(replace(ledger, state=LedgerState.CLOSED, **closed), *args)
 
 
-real_places: Callable[..., Iterator[Need]] = draining.places_to_leave
+real_places: Callable[..., Iterator[Need]] = repairing.places_to_leave
 UNLOOKED: tuple[Change, ...] = (
     (_FillWork, "_judged", unlooked),
     (repair, "problem_of", lambda *_: ""),
@@ -84,7 +84,7 @@ BROKEN: dict[str, tuple[Change, ...]] = {
     "nobody looks at copies behind making them": UNLOOKED,
     "places of open ledgers move": (
         (repairing, "location_of", of_any_state),
-        (draining, "places_to_leave", leaving_any),
+        (repairing, "places_to_leave", leaving_any),
     ),
 }
 SEEDS_MAX = 400

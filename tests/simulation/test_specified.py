@@ -9,9 +9,14 @@ from dataclasses import replace
 
 import pytest
 
-from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.metadata import (
+    Fragment,
+    LedgerMetadata,
+    LedgerSettings,
+    LedgerState,
+    Member,
+)
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import LedgerSettings
 from tests.simulation.states import search as states
 from tests.simulation.states import specified, steps, terms, world
 from tests.simulation.states.specified import INVARIANTS, Seen, Shown, broken

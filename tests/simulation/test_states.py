@@ -6,10 +6,9 @@ import pytest
 
 from bkspark.cluster.password import Password, make_digester
 from bkspark.format import journal
-from bkspark.protocol.ledger.metadata import LedgerState
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import header
-from bkspark.protocol.ledger.settings import DigestSpec
 from tests.simulation.__main__ import main
 from tests.simulation.exhaustive.exhaust import exhaust
 from tests.simulation.exhaustive.run import Scope as Schedules

@@ -11,11 +11,11 @@ from bkspark.protocol.ledger.metadata import (
     FIRST_TERM,
     Fragment,
     LedgerMetadata,
+    LedgerSettings,
     LedgerState,
     Member,
 )
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import LedgerSettings
 from tests.kit.faulty import METADATA
 from tests.simulation.exhaustive.dependence import Access
 from tests.simulation.exhaustive.symmetry import Turns, is_too_early

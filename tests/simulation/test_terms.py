@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from bkspark.ledger import truncating
-from bkspark.ledger.recovery.taking_over import LedgerTakeover, take_over
+from bkspark.ledger import deleting
+from bkspark.ledger.recovery.recover import LedgerTakeover, take_over
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord
@@ -196,7 +196,7 @@ def test_that_the_last_record_is_let_go_of_is_noticed() -> None:
     def last_alone(ledger: LedgerMetadata, _entry_id: int) -> LedgerMetadata:
         return replace(ledger, fragments=ledger.fragments[-1:])
 
-    with mutants.changed((truncating, "without_front", last_alone)):
+    with mutants.changed((deleting, "without_front", last_alone)):
         found = (run_schedule(seed, terms=True, rolls=True).violation for seed in range(15, 99))
         assert any("its last record is let go of" in one for one in found)
 

@@ -13,7 +13,7 @@ from bkspark.protocol.ledger.metadata import (
     Member,
 )
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.upkeep import leaving, repairing
+from bkspark.protocol.upkeep import repairing
 from bkspark.protocol.upkeep.repairing import Place
 from tests.simulation.__main__ import main
 from tests.simulation.states.search import Search
@@ -112,22 +112,22 @@ BROKEN_DECISIONS: dict[str, tuple[tuple[mutants.Change, ...], Scope, str]] = {
         "(I2, I3)",
     ),
     "an open ledger is left": (
-        ((leaving, "may_leave", of_any_ledger), UNCHECKED),
+        ((repairing, "may_leave", of_any_ledger), UNCHECKED),
         replace(CHANGED, jobs=("collect",)),
         "(I2, I3)",
     ),
     "a member leaves that has a place": (
-        ((leaving, "may_leave", who_has_a_place), UNCHECKED),
+        ((repairing, "may_leave", who_has_a_place), UNCHECKED),
         SMALL,
         "(RB-30)",
     ),
     "who has left is forgotten": (
-        ((leaving, "left_by", upkeep_mutants.only_these),),
+        ((repairing, "left_by", upkeep_mutants.only_these),),
         Scope(ONE, spares=2, jobs=BOTH, turns=1),
         "(RB-30)",
     ),
     "who has left is given a place": (
-        ((leaving, "barred", upkeep_mutants.nobody), UNCHECKED),
+        ((repairing, "barred", upkeep_mutants.nobody), UNCHECKED),
         replace(SMALL, turns=1),
         "(RB-30)",
     ),

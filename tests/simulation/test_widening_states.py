@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from bkspark.protocol.ledger import sizes
-from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, MadeSmaller
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import MadeSmaller
-from bkspark.protocol.upkeep import leaving, repairing
+from bkspark.protocol.upkeep import repairing
 from tests.simulation.states.search import Search
 from tests.simulation.states.upkeep import Order
 from tests.simulation.states.widening import Scope, WideningSteps, search
@@ -84,7 +83,7 @@ BROKEN_DECISIONS: dict[str, tuple[tuple[mutants.Change, ...], Scope, str]] = {
         "more copies than wanted",
     ),
     "who has left joins": (
-        ((leaving, "barred", upkeep_mutants.nobody), upkeep_mutants.UNCHECKED),
+        ((repairing, "barred", upkeep_mutants.nobody), upkeep_mutants.UNCHECKED),
         Scope(ONE, spares=3, jobs=("widen", "collect"), turns=1, wanted=Quorum(2, 2, 1)),
         "(RB-30)",
     ),

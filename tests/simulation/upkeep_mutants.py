@@ -7,7 +7,7 @@ from typing import Any
 from bkspark.admin.collecting import unwanted
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.upkeep import leaving
+from bkspark.protocol.upkeep import repairing
 
 from .mutants import Change, nothing
 
@@ -61,6 +61,6 @@ UPKEEP_MUTANTS: dict[str, tuple[Change, ...]] = {
         (unwanted.LeftoverFinder, "__init__", remembering),
         (unwanted.LeftoverFinder, "found", also_of_open_ones),
     ),
-    "who has left is given a place": ((leaving, "barred", nobody), UNCHECKED),
+    "who has left is given a place": ((repairing, "barred", nobody), UNCHECKED),
     "who has left is forgotten": ((unwanted, "left_by", only_these),),
 }

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Set
 
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
+from bkspark.protocol.ledger.evidence import counts
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.ownership import counts
 from tests.simulation.damage import NAME
 from tests.simulation.known import Copy, Ledger, Place, label
 from tests.simulation.scheduler import Violation

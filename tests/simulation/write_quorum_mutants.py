@@ -1,6 +1,6 @@
 """Rules of ledgers that guarantee their write quorum, broken in the real code."""
 
-from bkspark.ledger.recovery.journal_tail import Since
+from bkspark.ledger.recovery.fencing import Since
 from bkspark.protocol.ledger.record import AddRecord
 from bkspark.protocol.recovery.conclusions import Evidence
 from bkspark.protocol.recovery.replication import Replication

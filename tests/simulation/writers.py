@@ -15,8 +15,8 @@ from bkspark.errors import BookKeeperError
 from bkspark.format.digest import Digester
 from bkspark.ledger.creating import CreatedLedger
 from bkspark.ledger.handles.write_handle import WriteHandle
-from bkspark.ledger.recovery.taking_over import take_over
-from bkspark.protocol.ledger.settings import DigestSpec
+from bkspark.ledger.recovery.recover import take_over
+from bkspark.protocol.ledger.metadata import DigestSpec
 from tests.simulation.environment import run_all
 from tests.simulation.exhaustive.dependence import Access
 from tests.simulation.known import payload

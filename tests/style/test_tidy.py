@@ -53,7 +53,7 @@ STAMPS = {
     *("cluster/admission.py", "cluster/cluster.py", "ledger/creating.py"),
     *("ledger/recovery/recoverer.py", "log/creating.py", "admin/bookies/reinitialising.py"),
     *("log/cursors.py", "log/log_handle.py", "log/compaction.py"),
-    *("log/own_tail.py", "log/opening.py", "log/tail_closing.py", "log/continuing.py"),
+    *("log/log_writer.py", "log/opening.py", "log/opening.py", "log/continuing.py"),
     *("ledger/handles/membership.py", "ledger/recovery/opener.py"),
     *("ledger/handles/writer.py", "log/batch/record_writer.py"),
 }

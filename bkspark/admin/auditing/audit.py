@@ -52,7 +52,7 @@ from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import layout
 from bkspark.format.digest import for_showing
-from bkspark.ledger.journals.journal_end import JournalEnds, JournalName
+from bkspark.ledger.journals.journal_pages import JournalEnds, JournalName
 from bkspark.ledger.recovery.running import Runner, in_threads
 from bkspark.log.reading.ledger_files import PlacedLog
 from bkspark.protocol.ledger import sizes

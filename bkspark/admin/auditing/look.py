@@ -19,14 +19,13 @@ from bkspark.errors import BookieUnavailableError, CorruptDataError, InvalidRequ
 from bkspark.format import layout
 from bkspark.format.damage_record import Mark
 from bkspark.format.digest import Digester, for_showing
-from bkspark.ledger.journals.journal_end import JournalEnds, JournalName, ends_in_a_copy
-from bkspark.ledger.journals.journal_folder import find_journals, journals_of
-from bkspark.ledger.journals.journal_reader import Head, JournalReader
-from bkspark.ledger.recovery.writer import LastWriter
+from bkspark.ledger.journals.journal_pages import JournalEnds, JournalName, ends_in_a_copy
+from bkspark.ledger.journals.journal_reader import Head, JournalReader, find_journals, journals_of
+from bkspark.ledger.recovery.fencing import LastWriter
 from bkspark.log.reading.ledger_files import PlacedLog, keep_owned, placed_logs
+from bkspark.protocol.ledger.evidence import counts_in
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.ownership import counts_in
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord
 

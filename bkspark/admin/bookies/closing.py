@@ -16,8 +16,7 @@ from bkspark.cluster.arguments import require_number
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError
 from bkspark.format.cluster import BookieRecord
-from bkspark.protocol.bookies.fullness import Marks
-from bkspark.protocol.bookies.labels import Labels, labels_after
+from bkspark.protocol.bookies import Labels, Marks, labels_after
 
 
 def set_read_only(

@@ -11,7 +11,7 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.errors import BookieUnavailableError
 from bkspark.format import layout
-from bkspark.ledger.recovery.writer import LastWriter
+from bkspark.ledger.recovery.fencing import LastWriter
 from bkspark.protocol.ledger.deletion import needs_fence
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.recovery.steps import Silence

@@ -30,8 +30,8 @@ from bkspark.errors import (
 from bkspark.format import layout
 from bkspark.ledger.creating import log_of, replaced_by
 from bkspark.ledger.recovery.running import Runner
+from bkspark.protocol.ledger.deletion import oldest_owner
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
-from bkspark.protocol.ledger.truncating import oldest_owner
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.recovery.steps import Silence
 

@@ -33,7 +33,7 @@ from bkspark.format.digest import for_showing
 from bkspark.ledger.recovery.running import Instruction, Runner
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
-from bkspark.protocol.upkeep.leaving import leavers, left_by, unnamed
+from bkspark.protocol.upkeep.repairing import leavers, left_by, unnamed
 
 # --- unwanted ------------------------------------------------------------------------------------
 # Find unneeded files of remaining ledgers: copies on former members, unnamed entry logs.

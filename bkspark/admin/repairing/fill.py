@@ -29,7 +29,7 @@ from bkspark.format.journal import EncodedRecord
 from bkspark.ledger.copying import DamagedInPlaceError, have_entry_log, new_journal
 from bkspark.ledger.entry_log_reader import NoGoodSourceError
 from bkspark.ledger.handles.entry_reader import EntryReader, RecordReplies
-from bkspark.ledger.journals.journal_folder import find_journals, journals_of
+from bkspark.ledger.journals.journal_reader import find_journals, journals_of
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member

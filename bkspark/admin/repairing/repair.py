@@ -26,7 +26,7 @@ from bkspark.errors import (
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.upkeep import leaving, repairing
+from bkspark.protocol.upkeep import repairing
 from bkspark.protocol.upkeep.repairing import MemberState, Need, Place, Way, fewest_copies, way_of
 
 # --- repair plan ---------------------------------------------------------------------------------
@@ -391,7 +391,7 @@ class Repair:
             for one in self._begun
             if one.task.step.need.place.is_beside(place)
         }
-        barred = leaving.barred(ledger, self._cluster.addresses())
+        barred = repairing.barred(ledger, self._cluster.addresses())
         # A bookie initialised anew is another member (leaving, rule 3) and may get its place back.
         same = set() if here is None else {place.member.bookie_id}
         used = begun | barred | task.avoid | same

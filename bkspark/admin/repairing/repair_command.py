@@ -36,7 +36,7 @@ from bkspark.errors import CorruptDataError, MetadataVersionError, UnauthorizedE
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
-from bkspark.protocol.upkeep import leaving, repairing
+from bkspark.protocol.upkeep import repairing
 from bkspark.protocol.upkeep.repairing import Place
 
 # --- widening ------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class Widening:
     def _targets(self, ledger: LedgerMetadata, learnt: _Learnt) -> list[BookieAddress] | None:
         """Return the joining bookie of each location; None if too few bookies are usable."""
         successors, addresses = Successors(self._cluster), self._cluster.addresses()
-        barred = leaving.barred(ledger, addresses)
+        barred = repairing.barred(ledger, addresses)
         found: list[BookieAddress] = []
         for location in Locations(ledger):
             named = set(location.bookie_ids)

@@ -29,8 +29,13 @@ from bkspark.format.damage_record import FILES_MAX, Mark, bounded
 from bkspark.format.digest import Digester, for_showing
 from bkspark.format.journal import Tail
 from bkspark.ledger.entry_log_reader import EntryLogFile
-from bkspark.ledger.journals.journal_folder import find_journals, journals_of
-from bkspark.ledger.journals.journal_reader import CHUNK_BYTES_MAX, Head, JournalReader
+from bkspark.ledger.journals.journal_reader import (
+    CHUNK_BYTES_MAX,
+    Head,
+    JournalReader,
+    find_journals,
+    journals_of,
+)
 from bkspark.log.reading.ledger_files import PlacedLog, is_owned
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.record import AddRecord

@@ -21,8 +21,7 @@ from bkspark.errors import (
 from bkspark.ledger.handles.group_bounds import GROUP_BYTES_MAX, require_within_bounds
 from bkspark.ledger.handles.promise import Promise
 from bkspark.ledger.handles.settings import USUAL
-from bkspark.ledger.handles.with_block import ClosedAtEnd
-from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.ledger.handles.write_handle import ClosedAtEnd, WriteHandle
 from bkspark.protocol.bounds import NUMBER_MAX
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 

@@ -1,16 +1,33 @@
-"""Encodes rows for a journal and decodes them: Arrow messages by stripe."""
+"""Encodes rows and records for a journal, and decodes rows: Arrow messages by stripe."""
 
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping, Sequence, Sized
+from dataclasses import replace
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
-from bkspark.format import arrow_message, arrow_schema, journal, plain_arrays
+from bkspark.format import arrow_message, arrow_schema, arrow_values, journal
 from bkspark.format.digest import Buffer, Digester
+from bkspark.ledger.handles.group_bounds import require_within_bounds
+from bkspark.ledger.handles.grouping import Submission, batch_of
 from bkspark.ledger.striping import stripes_of
+from bkspark.protocol.ledger.metadata import LedgerMetadata, TimeStep
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.record import InlinePart
+from bkspark.protocol.ledger.record import (
+    AddRecord,
+    AttemptLogs,
+    InlinePart,
+    Made,
+    Rows,
+    confirmation,
+)
+from bkspark.protocol.writer.adding import PendingAdd, PendingAdds
+
+# --- entries -------------------------------------------------------------------------------------
+# Encodes rows for a journal and decodes them: Arrow messages by stripe.
+
 
 VALUE_SCHEMA = arrow_schema.BYTES_SCHEMA
 """Schema of a ledger of bytes."""
@@ -118,5 +135,140 @@ def decode_parts(
     if len(batches) == 1:
         return batches[0]
     entries = (entry for stripe in stripes for entry in ids[stripe])
-    order = pc.sort_indices(plain_arrays.of_integers(entries))
+    order = pc.sort_indices(arrow_message.of_integers(entries))
     return pa.concat_batches(batches).take(order)
+
+
+# --- table intake --------------------------------------------------------------------------------
+# Converts tables for a ledger, and refuses bad tables before they get entry ids.
+
+
+class TableIntake:
+    """Converts each table appended to a ledger with ``schema`` into one batch."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._is_of_bytes = schema == VALUE_SCHEMA
+        self._rules = arrow_values.ValueRules(schema)
+        self._convertible = schema
+
+    def rows_of(self, table: pa.Table, first_row: int = 0) -> pa.RecordBatch:
+        """Return the rows of ``table`` as the ledger stores them.
+
+        Args:
+            first_row: the number of its first row, for messages.
+
+        Raises:
+            InvalidRequestError: the rows are too many, do not have the ledger's schema, or a reader
+                could not decode them. The message names the column, and the row if a value is the
+                cause.
+        """
+        require_within_bounds(table.num_rows, table.nbytes)
+        if not table.schema.equals(self._convertible, check_metadata=True):
+            arrow_values.require_convertible(self._schema, table.schema)
+            self._convertible = table.schema
+        rows = arrow_schema.relabel(pa.concat_batches(table.to_batches()), self._schema)
+        require_within_bounds(rows.num_rows, rows.nbytes)
+        arrow_schema.require_values(rows, everywhere=self._is_of_bytes)
+        self._rules.require(rows, first_row=first_row)
+        return rows
+
+
+# --- record encoder ------------------------------------------------------------------------------
+# Encodes a writer's records from the machine's values and the submitted rows.
+
+
+NO_ROWS = pa.schema([])
+
+
+class RecordEncoder:
+    """Encodes the records of one writer; their bytes never change afterwards (R9).
+
+    Args:
+        schema: of submitted rows.
+        transactions: the last version of each application committed by earlier writers. Records of
+            rows repeat it, because the last record speaks for all (``record``).
+    """
+
+    def __init__(
+        self,
+        ledger: LedgerMetadata,
+        digester: Digester,
+        schema: pa.Schema = NO_ROWS,
+        transactions: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        self._ledger = ledger
+        self._digester = digester
+        self._schema = schema
+        self._transactions = transactions
+
+    def encode(self, add: PendingAdd, taken: Sequence[Submission]) -> journal.EncodedRecord:
+        """Encode the record of ``add`` with the submitted rows."""
+        parts, messages = encode_parts(
+            batch_of(taken, self._schema),
+            self._digester,
+            ledger_id=self._ledger.ledger_id,
+            first_entry_id=add.first_entry_id,
+            quorum=self._ledger.quorum,
+            is_of_any_type=isinstance(taken[0].rows, pa.RecordBatch),
+        )
+        record = self._record(add, parts, self._transactions)
+        return journal.encode(record, self._digester, messages)
+
+    def name(
+        self,
+        add: PendingAdd,
+        attempts: tuple[AttemptLogs, ...],
+        transactions: Mapping[str, int],
+        steps: tuple[TimeStep, ...] = (),
+    ) -> journal.EncodedRecord:
+        """Encode the record of ``add`` that names entry logs.
+
+        Args:
+            transactions: the last version of each application up to there.
+            steps: when parts of the entries were committed, if they were committed before.
+        """
+        record = self._record(add, attempts, transactions)
+        record = replace(record, made=record.made._replace(steps=steps)) if steps else record
+        return journal.encode(record, self._digester)
+
+    def _record(self, add: PendingAdd, rows: Rows, transactions: Mapping[str, int]) -> AddRecord:
+        return AddRecord(
+            ledger_id=self._ledger.ledger_id,
+            term=self._ledger.term,
+            token=self._ledger.token,
+            first_entry_id=add.first_entry_id,
+            last_entry_id=add.last_entry_id,
+            last_add_confirmed=add.last_add_confirmed,
+            length_bytes=add.length_bytes,
+            quorum=self._ledger.quorum,
+            made=Made(add.fragment_first_entry_id, add.times),
+            transactions=transactions,
+            rows=rows,
+            stored=add.stored,
+        )
+
+    def confirm(
+        self,
+        pending: PendingAdds,
+        *,
+        fragment_first_entry_id: int,
+        transactions: Mapping[str, int] | None = None,
+    ) -> journal.EncodedRecord:
+        """Encode a confirmation of all acknowledged entries.
+
+        Args:
+            transactions: as in ``name``; None if this writer commits none.
+        """
+        record = confirmation(
+            ledger_id=self._ledger.ledger_id,
+            term=self._ledger.term,
+            token=self._ledger.token,
+            last_add_confirmed=pending.last_add_confirmed,
+            length_bytes=pending.length_bytes,
+            quorum=self._ledger.quorum,
+            made=Made(fragment_first_entry_id, pending.times),
+            transactions=self._transactions if transactions is None else transactions,
+            stored=pending.stored,
+        )
+        return journal.encode(record, self._digester)

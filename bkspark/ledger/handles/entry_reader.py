@@ -21,8 +21,7 @@ from bkspark.format.digest import Digester
 from bkspark.ledger.handles.how_far import Answers, IsEnough
 from bkspark.ledger.handles.settings import USUAL_READS, ReaderSettings
 from bkspark.ledger.journals.journal_pages import IndexEntry, JournalPage
-from bkspark.ledger.journals.member_end import MemberEnd
-from bkspark.ledger.journals.member_journals import MemberJournals, NamedPage
+from bkspark.ledger.journals.member_journals import MemberEnd, MemberJournals, NamedPage
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.record import AddRecord

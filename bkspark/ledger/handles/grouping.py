@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from bkspark.format import journal, plain_arrays
+from bkspark.format import arrow_message, journal
 from bkspark.ledger.handles.promise import Promise
 from bkspark.protocol.writer.adding import PendingAdd
 
@@ -130,7 +130,7 @@ def batch_of(taken: Sequence[Submission], schema: pa.Schema) -> pa.RecordBatch:
     if isinstance(first, pa.RecordBatch):
         return first
     values = [value for submitted in taken for value in submitted.rows]
-    return pa.record_batch([plain_arrays.of_bytes(values)], schema=schema)
+    return pa.record_batch([arrow_message.of_bytes(values)], schema=schema)
 
 
 def _fits(first: Submission, following: Submission, rows: int, size: int) -> bool:

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookieUnavailableError
-from bkspark.ledger.journals.member_end import MemberEnd
+from bkspark.ledger.journals.member_journals import MemberEnd
 from bkspark.protocol.ledger import evidence
-from bkspark.protocol.ledger.commit_times import UNKNOWN, CommitTimes
-from bkspark.protocol.ledger.confirmed import Confirmed, confirmed
+from bkspark.protocol.ledger.evidence import Confirmed, confirmed
 from bkspark.protocol.ledger.locations import Locations
-from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.ledger.metadata import UNKNOWN, CommitTimes, LedgerMetadata, Member
 from bkspark.protocol.ledger.record import AddRecord
 
 PAUSES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.3, 0.3, 0.3)

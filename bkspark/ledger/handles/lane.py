@@ -1,27 +1,114 @@
-"""A lane: everything one writer sends to one bookie, one record after the other.
-
-Each lane has its own task, a thread, so that a slow bookie delays only itself. The task appends,
-makes the post-check and reports; the machine decides whether an entry counts. The reporting thread
-also runs the machine, and an idle lane may even make the metadata check.
-"""
+"""The lanes of a writer: everything sent to one bookie, one record after the other."""
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 
 from bkspark import environment
 from bkspark.bookie.checks import as_judged
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal, told_of
-from bkspark.cluster.bookie_client import SLOWEST_BYTES_PER_SECOND, BookieClient
+from bkspark.cluster.bookie_client import SLOWEST_BYTES_PER_SECOND, BookieClient, post_check
 from bkspark.cluster.hanging import Patience
 from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.format.journal import EncodedRecord
-from bkspark.ledger.handles.appender import Appender
 from bkspark.progress import Progress
+from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.record import AddRecord
 from bkspark.protocol.writer.steps import Failed, Stored
+
+# --- appender ------------------------------------------------------------------------------------
+# Appends a record on a bookie, and checks that it counts (R6); every writer does so.
+#
+# A handle does so from a lane to each bookie, a batch on all bookies at once.
+
+
+QUICK_SECONDS = 0.0001
+"""Storing a record faster than this leaves less time to wait than to compute."""
+
+
+class Appender:
+    """Appends to one writer's journal on one bookie; for one thread at a time.
+
+    Args:
+        ledger: as open for the writer.
+        journal: the writer's own, begun when the bookie was enlisted. A missing journal is not made
+            again, because that would hide its loss.
+        advisory_lock: shared by the appenders of one writer to several bookies.
+    """
+
+    def __init__(
+        self,
+        address: BookieAddress,
+        ledger: LedgerMetadata,
+        journal: Journal | None,
+        advisory_lock: environment.AdvisoryLock = nullcontext,
+    ) -> None:
+        self.address = address
+        self._ledger = ledger
+        self._journal = journal
+        self._advisory_lock = advisory_lock
+        self._is_quick = False
+
+    def turn(self) -> AbstractContextManager[object]:
+        """Return the turn for appending a record and its consequences, one bookie at a time.
+
+        Only quick bookies take turns: during a slow append, the next bookie can be asked.
+        """
+        return self._advisory_lock() if self._is_quick else nullcontext()
+
+    @property
+    def end(self) -> int:
+        """Where the next record begins, in bytes."""
+        return 0 if self._journal is None else self._journal.end
+
+    def append(self, record: AddRecord, frame: Sequence[Buffer]) -> None:
+        """Return once ``record`` is durable on the bookie and counts; a confirmation only has to be
+        stored.
+
+        Args:
+            frame: the bytes to store, at ``end``.
+
+        Raises:
+            LedgerFencedError: another client has fenced the bookie.
+            BookieUnavailableError: the bookie does not have the record, or does not show it.
+        """
+        mine = self._ledger
+        if self._journal is None:
+            raise BookieUnavailableError(
+                f"bookie {self.address.bookie_id} has no journal of this writer of ledger "
+                f"{mine.ledger_id}"
+            )
+        begin = environment.monotonic()
+        self._journal.append(frame)
+        self._is_quick = environment.monotonic() - begin < QUICK_SECONDS
+        if not record.is_confirmation:
+            post_check(
+                self.address,
+                self._journal,
+                ledger_id=mine.ledger_id,
+                term=mine.term,
+                token=mine.token,
+            )
+
+    def let_go(self) -> Journal | None:
+        """Return the journal to its next user; no more is appended here."""
+        journal, self._journal = self._journal, None
+        return journal
+
+    def close(self) -> None:
+        """Release the journal."""
+        if self._journal is not None:
+            self._journal.close()
+
+
+# --- lane ----------------------------------------------------------------------------------------
+# A lane: everything one writer sends to one bookie, one record after the other.
+#
+# Each lane has its own task, a thread, so that a slow bookie delays only itself. The task appends,
+# makes the post-check and reports; the machine decides whether an entry counts. The reporting
+# thread also runs the machine, and an idle lane may even make the metadata check.
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,3 +311,106 @@ class Lane:
 
     def _failed(self, error: BookKeeperError) -> Failed:
         return Failed(self.ensemble_index, self.address.bookie_id, as_judged(error))
+
+
+# --- lanes ---------------------------------------------------------------------------------------
+# The lanes of an open ledger's writer: one lane to each member in use.
+
+
+LANE_BYTES_MAX = 32 * 2**20
+"""Most bytes that may wait for one bookie: some seconds of work for a slow but healthy disk."""
+
+
+class Lanes:
+    """The lanes of one writer, by ensemble index.
+
+    Args:
+        open_lane: makes the lane to a bookie at an index; lanes of one writer take turns.
+    """
+
+    def __init__(
+        self, open_lane: Callable[[int, BookieAddress, environment.AdvisoryLock], Lane]
+    ) -> None:
+        self._open_lane = open_lane
+        self._advisory_lock = environment.advisory_lock()
+        self._lanes: dict[int, Lane] = {}
+        self._leaving: dict[str, Lane] = {}
+
+    def join(self, index: int, address: BookieAddress) -> None:
+        """Use a bookie from now on."""
+        self._lanes[index] = self._open_lane(index, address, self._advisory_lock)
+
+    def release(self, index: int) -> None:
+        """Stop using the bookie at ``index``, and wait for none of its answers."""
+        lane = self._lanes.pop(index, None)
+        if lane is not None:
+            lane.abandon()
+
+    def retire(self, index: int, give_back: GiveBack) -> None:
+        """Send the bookie at ``index`` no more records; it may finish earlier records."""
+        lane = self._lanes.pop(index, None)
+        if lane is not None:
+            self._leaving[lane.address.bookie_id] = lane
+            lane.leave(give_back)
+
+    def at(self, index: int, bookie_id: str) -> Lane | None:
+        """Return the lane at ``index`` if it belongs to ``bookie_id``."""
+        lane = self._lanes.get(index)
+        return lane if lane is not None and lane.address.bookie_id == bookie_id else None
+
+    def send(self, record: EncodedRecord, indexes: Iterable[int]) -> None:
+        """Send ``record`` to the members at ``indexes``.
+
+        All frames are made before any is sent. A thread that made its frame while others begin to
+        write would take turns with them, and each turn costs more than the work.
+        """
+        lanes = [self._lanes[index] for index in indexes if index in self._lanes]
+        ready = [(lane, lane.framed(record)) for lane in lanes]
+        for lane, framed in ready:
+            lane.send(framed)
+
+    # --- what the slowest of them allows ---------------------------------------------------
+
+    @property
+    def is_congested(self) -> bool:
+        """Whether a bookie has so much waiting that the writer should pause.
+
+        A slow bookie so slows its writer down. Dropping it would leave entries with fewer copies,
+        and queueing would take all memory. A bookie that hangs is replaced in time.
+        """
+        return any(lane.waiting_bytes > LANE_BYTES_MAX for lane in self._lanes.values())
+
+    @property
+    def has_nothing_to_do(self) -> bool:
+        """Whether all records sent were answered."""
+        return all(lane.has_nothing_to_do for lane in self._lanes.values())
+
+    def slowest(self) -> Lane | None:
+        """Return the lane whose oldest record reaches its time limit first."""
+        found, first = None, math.inf
+        for lane in self._lanes.values():
+            if not lane.is_away and lane.since + lane.extra_seconds < first:
+                found, first = lane, lane.since + lane.extra_seconds
+        return found
+
+    def has_moved(self, first_entry_id: int, since: float) -> bool:
+        """Return whether a bookie that owes the record at ``first_entry_id`` gave a sign after
+        ``since``.
+        """
+        return any(lane.has_moved(first_entry_id, since) for lane in self._lanes.values())
+
+    def begin_anew(self) -> None:
+        """Give every bookie its full time again, after the process was stopped."""
+        for lane in self._lanes.values():
+            lane.begin_anew()
+
+    # --- the end -----------------------------------------------------------------------------
+
+    def stop(self, timeout: float) -> None:
+        """End all lanes once their records are written, waiting at most ``timeout`` seconds."""
+        lanes = [*self._lanes.values(), *self._leaving.values()]
+        for lane in lanes:
+            lane.stop()
+        deadline = environment.monotonic() + timeout
+        for lane in lanes:
+            lane.end_within(max(0.0, deadline - environment.monotonic()))

@@ -1,17 +1,24 @@
-"""A future that costs little until a caller waits for it.
-
-A writer makes one for each append and settles thousands at once. ``concurrent.futures.Future``
-makes a condition with a lock for each, although most callers only take the result when it is ready.
-Here the condition is made on first use: a caller that waits, or adds a callback, then meets an
-ordinary future. One condition for all would be cheaper still, but ``concurrent.futures.wait`` locks
-the conditions of many futures in the order of the futures, and two waits would block each other.
-"""
+"""Futures of appends and of new fragments, and telling their callers the outcome."""
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from itertools import chain
 from typing import Any
+
+from bkspark.errors import BookKeeperError, NotEnoughBookiesError
+
+# --- promise -------------------------------------------------------------------------------------
+# A future that costs little until a caller waits for it.
+#
+# A writer makes one for each append and settles thousands at once. ``concurrent.futures.Future``
+# makes a condition with a lock for each, although most callers only take the result when it is
+# ready. Here the condition is made on first use: a caller that waits, or adds a callback, then
+# meets an ordinary future. One condition for all would be cheaper still, but
+# ``concurrent.futures.wait`` locks the conditions of many futures in the order of the futures, and
+# two waits would block each other.
+
 
 _RUNNING, _FINISHED = "RUNNING", "FINISHED"
 _guard = threading.RLock()
@@ -102,3 +109,112 @@ def _settle_unawaited(left: Iterable[tuple[Promise, int]]) -> tuple[Promise, int
             promise._result = result
             promise._state = _FINISHED
     return None
+
+
+# --- teller --------------------------------------------------------------------------------------
+# Tells callers the outcome of their appends, in entry order.
+#
+# A callback is user code and may take long. So it runs on the writer's own task, and all later news
+# waits for it there. Without callbacks, the thread that has the news tells it.
+
+
+class Teller:
+    """Tells the callers of one writer.
+
+    Args:
+        lock: the writer's; held by the caller of ``tell``.
+        leave: runs a function on the writer's own task, after those left before.
+    """
+
+    def __init__(
+        self, lock: AbstractContextManager[object], leave: Callable[[Callable[[], None]], None]
+    ) -> None:
+        self._lock = lock
+        self._leave = leave
+        self._left = 0
+        self._by_thread: int | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether news is left to the writer's own task."""
+        return self._left > 0
+
+    @property
+    def is_telling_here(self) -> bool:
+        """Whether the caller runs in a callback."""
+        return self._by_thread == threading.get_ident()
+
+    def tell(self, results: Iterator[tuple[Promise, int]], then: Callable[[], None]) -> None:
+        """Settle promises, and call ``then`` after the last callback, under the lock."""
+        left = results if self._left else settle_in_silence(results)
+        if left is None:
+            then()
+            return
+        self._left += 1
+        self._leave(lambda: self._tell(left, then))
+
+    def fail(self, errors: Iterable[tuple[Promise, BookKeeperError]]) -> None:
+        """Fail promises that are not settled; called by the writer's own task."""
+        self._by_thread = threading.get_ident()
+        for promise, error in errors:
+            if not promise.done():
+                promise.set_exception(error)
+        self._by_thread = None
+
+    def _tell(self, results: Iterator[tuple[Promise, int]], then: Callable[[], None]) -> None:
+        self._by_thread = threading.get_ident()
+        settle(results)
+        self._by_thread = None
+        with self._lock:
+            self._left -= 1
+            then()
+
+
+# --- rolls ---------------------------------------------------------------------------------------
+# Keeps the callers that wait for a new fragment, and tells each the outcome once.
+
+
+class Rolls:
+    """The waiting callers of one writer. All methods need the writer's lock.
+
+    Args:
+        leave: runs a function on the writer's own task.
+        told: called after the callbacks, under the lock: entries added meanwhile wait for their
+            end.
+    """
+
+    def __init__(
+        self,
+        ledger_id: int,
+        teller: Teller,
+        leave: Callable[[Callable[[], None]], None],
+        told: Callable[[], None],
+    ) -> None:
+        self._ledger_id = ledger_id
+        self._teller = teller
+        self._leave = leave
+        self._told = told
+        self._promises: list[Promise] = []
+
+    def ask(self) -> Promise:
+        """Add a waiting caller; return the promise of the fragment's first entry."""
+        self._promises.append(Promise())
+        return self._promises[-1]
+
+    def begun(self, first_entry_id: int) -> None:
+        """Tell all callers that the fragment is in use."""
+        self._teller.tell(((promise, first_entry_id) for promise in self.taken()), self._told)
+
+    def refused(self, reason: str) -> None:
+        """Fail all callers: no fragment was begun."""
+        error = NotEnoughBookiesError(
+            f"ledger {self._ledger_id}: no new fragment was begun: {reason}",
+            hint="the writer continues in its old fragment; roll again later",
+        )
+        told = [(promise, error) for promise in self.taken()]
+        self._leave(lambda: self._teller.fail(told))
+
+    def taken(self) -> list[Promise]:
+        """Take the promises of all waiting callers; the caller must settle them."""
+        promises, self._promises = self._promises, []
+        return promises

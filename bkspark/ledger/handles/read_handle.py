@@ -32,8 +32,8 @@ from bkspark.ledger.handles.entry_reader import EntryReader
 from bkspark.ledger.handles.how_far import Answers, IsEnough, look
 from bkspark.ledger.handles.settings import USUAL_READS, ReaderSettings
 from bkspark.ledger.journals.journal_pages import IndexEntry
+from bkspark.protocol.ledger.evidence import counts_in
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.ownership import counts_in
 from bkspark.protocol.ledger.record import AddRecord
 
 POLL_SECONDS = 0.05

@@ -3,22 +3,27 @@
 While a group of entries is being stored, the next group gathers (group commit).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from functools import partial
+from types import TracebackType
+from typing import Self
 
 import pyarrow as pa
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun
+from bkspark.cluster.guards import BoundToProcess
 from bkspark.cluster.hanging import PendingAnswer
 from bkspark.cluster.records import Versioned
 from bkspark.errors import InvalidRequestError, OutcomeUnknownError
 from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
-from bkspark.ledger.handles.entries import VALUE_SCHEMA, count_of
+from bkspark.ledger.handles.backlog import Backlog
+from bkspark.ledger.handles.entries import VALUE_SCHEMA, RecordEncoder, TableIntake, count_of
 from bkspark.ledger.handles.group_bounds import (
     GROUP_BYTES_MAX,
     Entries,
@@ -28,16 +33,83 @@ from bkspark.ledger.handles.group_bounds import (
 from bkspark.ledger.handles.grouping import Submission
 from bkspark.ledger.handles.membership import Membership
 from bkspark.ledger.handles.promise import Promise, kept
-from bkspark.ledger.handles.record_encoder import RecordEncoder
-from bkspark.ledger.handles.renewals import is_there_within, result_within
 from bkspark.ledger.handles.settings import USUAL, WriterSettings
-from bkspark.ledger.handles.table_intake import TableIntake
-from bkspark.ledger.handles.with_block import ClosedAtEnd
 from bkspark.ledger.handles.writer import WriterRunner
-from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.ledger.standing import FIRST, ConfirmedEnd
-from bkspark.protocol.writer.last_copies import gap
+from bkspark.progress import overslept
+from bkspark.protocol.ledger.metadata import FIRST, ConfirmedEnd, LedgerMetadata
+from bkspark.protocol.writer.ensemble_change import gap
 from bkspark.protocol.writer.writing import LedgerWriter
+
+# --- with block ----------------------------------------------------------------------------------
+# The end of a ``with`` block around a writer: close, or only release after an exception.
+
+
+class ClosedAtEnd(BoundToProcess, ABC):
+    """Closes at the end of a ``with`` block, and only releases if an exception ends the block.
+
+    A writer that fails leaves its ledger open. The next client that opens the ledger recovers it.
+    """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Wait until all entries are acknowledged, then close."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Release resources without closing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+        elif self.is_of_this_process:
+            self.release()
+
+
+# --- renewals ------------------------------------------------------------------------------------
+# Waits for a writer as long as the writer renews its own time limits.
+#
+# A writer ends by its own limits, so a caller gains nothing by waiting longer. The writer renews
+# its limits while a slow bookie makes progress, and its callers then wait on.
+
+
+def is_there_within(
+    has_come_within: Callable[[float], bool], seconds: float, backlog: Backlog
+) -> bool:
+    """Return whether the awaited event comes within ``seconds``, which begin anew with each
+    renewal.
+    """
+    while True:
+        renewals, until = backlog.renewals, environment.monotonic() + seconds
+        if has_come_within(seconds):
+            return True
+        if backlog.renewals == renewals and not overslept(until):
+            return False
+
+
+def result_within(future: "Future[int]", seconds: float, backlog: Backlog) -> int:
+    """Return ``future.result``; ``seconds`` begin anew with each renewal."""
+
+    def has_come_within(limit: float) -> bool:
+        try:
+            future.exception(limit)
+        except TimeoutError:
+            return False
+        return True
+
+    if not future.done() and not is_there_within(has_come_within, seconds, backlog):
+        raise TimeoutError
+    return future.result()
+
+
+# --- write handle --------------------------------------------------------------------------------
 
 
 class WriteHandle(ClosedAtEnd):

@@ -1,27 +1,230 @@
-"""Reads one ledger's journals on one bookie: finds them by name and reads them by pages.
+"""One ledger's journals on one bookie: reads them, and tells their end and their losses."""
 
-Only one task at a time uses an object. Every question opens the storage anew, so a wiped, swapped
-or unmounted directory is noticed.
-"""
-
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeGuard, TypeVar
 
-from bkspark.bookie.contract import BookieAddress, BookieRoot, told_of
+from bkspark.bookie.contract import BookieAddress, BookieRoot, ReadableRoot, told_of
 from bkspark.bookie.uri import open_bookie
 from bkspark.errors import CorruptDataError
-from bkspark.format import layout
+from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
-from bkspark.ledger.journals.journal_end import JournalEnds
-from bkspark.ledger.journals.journal_folder import find_journals, journals_of
-from bkspark.ledger.journals.journal_pages import IndexEntry, JournalPage, JournalPages
-from bkspark.ledger.journals.journal_reader import StoredRecord
-from bkspark.ledger.journals.member_end import MemberEnd, member_end
-from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
-from bkspark.protocol.ledger.ownership import owners
+from bkspark.ledger.journals.journal_pages import (
+    IndexEntry,
+    JournalEnd,
+    JournalEnds,
+    JournalName,
+    JournalPage,
+    JournalPages,
+)
+from bkspark.ledger.journals.journal_reader import StoredRecord, find_journals, journals_of
+from bkspark.protocol.ledger import evidence
+from bkspark.protocol.ledger.evidence import Stored, owners
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
 from bkspark.protocol.ledger.record import AddRecord
+
+# --- member loss ---------------------------------------------------------------------------------
+# Tells whether a member of a ledger's last fragment has lost data of the ledger.
+#
+# Rule. Before the metadata named the member, it took markers that no client makes again
+# (``enlisting``). If a marker is gone, more may be gone. Then a missing entry on this member proves
+# nothing, for ever, whatever copies a recovery has written there since (R18). An empty journal
+# counts as a missing journal.
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What each member of a fragment took before the metadata named the member.
+
+    Attributes:
+        permission: the marker of the fragment's writer.
+        journal: the writer's journal, begun with a header; empty without headers.
+    """
+
+    permission: str
+    journal: str = ""
+
+    @classmethod
+    def of(cls, ledger: LedgerMetadata) -> "Taken":
+        """Return the markers of the last fragment."""
+        fragment = ledger.last_fragment
+        owner = (ledger.ledger_id, fragment.term, fragment.token)
+        begun = layout.journal(*owner) if fragment.has_headers else ""
+        return cls(layout.permission(*owner), begun)
+
+    def missing_in(self, root: ReadableRoot, *, is_begun: bool = False) -> str:
+        """Describe the first missing marker on a bookie; empty if none is missing.
+
+        Args:
+            is_begun: whether the journal has just shown a record. If so, skip the look at the
+                journal.
+
+        Raises:
+            BookieUnavailableError: the bookie gives no sure answer.
+        """
+        if root.size(self.permission) is None:
+            return "the marker that it stored before it became a member"
+        if self.journal and not is_begun and _behind_the_first(root, self.journal) < 0:
+            return "the journal that it began before it became a member"
+        return ""
+
+    def is_bare_in(self, root: ReadableRoot) -> bool:
+        """Return whether a bookie has all markers, and no bytes after the journal's header.
+
+        Raises:
+            BookieUnavailableError: the bookie gives no sure answer.
+        """
+        is_bare = bool(self.journal) and _behind_the_first(root, self.journal) == 0
+        return is_bare and not self.missing_in(root, is_begun=True)
+
+
+def _behind_the_first(root: ReadableRoot, name: str) -> int:
+    """Return how many bytes follow a journal's first frame; below 0 if the frame is incomplete."""
+    prefix = root.read(name, 0, journal.PREFIX_BYTES)
+    length = None if prefix is None else journal.frame_length(prefix, 0, position=0)
+    return -1 if length is None else (root.size(name) or 0) - length
+
+
+# --- member end ----------------------------------------------------------------------------------
+# Finds how far a ledger may be read, by the journals of one bookie.
+
+
+@dataclass(frozen=True, slots=True)
+class MemberEnd:
+    """The ends of a ledger's journals on one bookie.
+
+    Attributes:
+        ends: journal name -> end.
+        problem: why the bookie may have had more than it shows, in one line; mostly empty.
+    """
+
+    ends: Mapping[str, JournalEnd] = field(default_factory=dict)
+    problem: str = ""
+
+    @property
+    def last_record(self) -> AddRecord | None:
+        """The last record with the highest LAC."""
+        records = (end.record for end in self.ends.values() if end.record is not None)
+        return max(records, key=lambda record: record.last_add_confirmed, default=None)
+
+    @property
+    def last_add_confirmed(self) -> int:
+        """The highest LAC; -1 if no record has a LAC."""
+        record = self.last_record
+        return INVALID_ENTRY_ID if record is None else record.last_add_confirmed
+
+    @property
+    def reached(self) -> int:
+        """The last entry of the newest record in the writer's own journal, -1 without a record.
+
+        Other journals hold copies of the writer's records.
+        """
+        own = (
+            end.record.last_entry_id
+            for name, end in self.ends.items()
+            if end.record is not None and name == _journal_of(end.record)
+        )
+        return max(own, default=INVALID_ENTRY_ID)
+
+    def had(self, last_confirmed: int) -> Stored:
+        """Return the last entries on the last fragment's members, as the last records here state
+        them.
+
+        Args:
+            last_confirmed: the LAC at the time when the metadata named the members.
+        """
+        records = (end.record for end in self.ends.values() if end.record is not None)
+        return evidence.stored(records, last_confirmed)
+
+    def is_sure(self, before: "MemberEnd | None") -> bool:
+        """Return whether the bookie surely had no more records, now or at the look ``before``.
+
+        A journal may have bytes after its last record if the last record has moved on since
+        ``before``: an append was running then.
+        """
+        return not self.problem and all(
+            end.is_whole or (before is not None and _grew(before.ends.get(name), end))
+            for name, end in self.ends.items()
+        )
+
+
+def _journal_of(record: AddRecord) -> str:
+    return layout.journal(record.ledger_id, record.term, record.token)
+
+
+def _grew(before: JournalEnd | None, now: JournalEnd) -> bool:
+    return before is not None and before.end < now.end
+
+
+def member_end(
+    root: ReadableRoot,
+    member: Member,
+    ledger: LedgerMetadata,
+    digester: Digester,
+    known: JournalEnds,
+) -> MemberEnd:
+    """Return how far ``ledger`` may be read, by the journals of ``member`` of its last fragment.
+
+    Journals of terms before that fragment's are skipped: the fragment's beginning says as much.
+
+    Args:
+        known: ends that were read before.
+
+    Raises:
+        BookieUnavailableError: the bookie gives no sure answer.
+    """
+    base = ledger.last_fragment.term
+    known_names = journals_of(ledger, member)
+    found = find_journals(root, member.bookie_id, ledger.ledger_id, known_names)
+    problem = found.problem
+    ends: dict[str, JournalEnd] = {}
+    for name in found.names:
+        if layout.journal_term(name) >= base:
+            source = JournalName(ledger.ledger_id, member, name, digester)
+            try:
+                ends[name] = _believed(known.look(root, source), ledger)
+            except CorruptDataError as error:
+                problem = problem or told_of(member.bookie_id, error.args[0])
+    if not problem:
+        problem = _lost(root, member, ledger, ends)
+    return MemberEnd(ends, problem)
+
+
+def _believed(end: JournalEnd, ledger: LedgerMetadata) -> JournalEnd:
+    """Return ``end``; raise if its record's term is not open yet in the metadata.
+
+    A LAC counts only with metadata in which its term is open.
+    """
+    if end.record is not None and end.record.term > ledger.term:
+        raise CorruptDataError(f"a record is of term {end.record.term}, which has not begun yet")
+    return end
+
+
+def _lost(
+    root: ReadableRoot, member: Member, ledger: LedgerMetadata, ends: Mapping[str, JournalEnd]
+) -> str:
+    """Return why the bookie may have had more than it shows: a marker of its first step is missing.
+
+    Records written there since by a recovery are copies, and do not show all former records. A
+    remaining journal may have lost its end together with the marker (R18).
+    """
+    taken = Taken.of(ledger)
+    own = ends.get(taken.journal)
+    missing = taken.missing_in(root, is_begun=own is not None and own.record is not None)
+    if not missing:
+        return ""
+    return (
+        f"bookie {member.bookie_id} has lost data of ledger {ledger.ledger_id}: it lacks {missing}"
+    )
+
+
+# --- member journals -----------------------------------------------------------------------------
+# Reads one ledger's journals on one bookie: finds them by name and reads them by pages.
+#
+# Only one task at a time uses an object. Every question opens the storage anew, so a wiped, swapped
+# or unmounted directory is noticed.
+
 
 T = TypeVar("T")
 

@@ -4,6 +4,7 @@ No decision is made here. Instructions about bookies go to a runner, all of one 
 rest touches the metadata store or the operator.
 """
 
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -13,24 +14,93 @@ from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster import ensembles
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.log_messages import leave_out, leave_out_unless
+from bkspark.cluster.log_messages import leave_out, leave_out_unless, tell
 from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import Versioned
 from bkspark.errors import BookKeeperError, LedgerClosedError, NoSuchLedgerError
 from bkspark.format.recovery import StuckRecovery
-from bkspark.ledger.journals.journal_folder import journals_of
+from bkspark.ledger.journals.journal_reader import journals_of
 from bkspark.ledger.recovery import fencing, write_back
-from bkspark.ledger.recovery.displacement import wait_for_others
-from bkspark.ledger.recovery.journal_tail import Since
-from bkspark.ledger.recovery.notes import RecoveryNotes
+from bkspark.ledger.recovery.fencing import LastWriter, Since
 from bkspark.ledger.recovery.opener import Opener
 from bkspark.ledger.recovery.running import Runner
-from bkspark.ledger.recovery.writer import LastWriter
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.recovery import steps
 from bkspark.protocol.recovery.recovering import LedgerRecovery, Looking
-from bkspark.protocol.recovery.reopening_steps import LookAgain, Open, Prune, Take
+from bkspark.protocol.recovery.steps import LookAgain, Open, Prune, Take
+
+# --- notes ---------------------------------------------------------------------------------------
+# Keeps a recovery's lines for its report, passes each line to the caller, and logs each line.
+
+
+logger = logging.getLogger(__name__)
+
+
+class RecoveryNotes:
+    """Takes notes.
+
+    Attributes:
+        lines: all notes, in order.
+    """
+
+    def __init__(self, ledger_id: int, tell: Callable[[str], None] | None = None) -> None:
+        self.lines: list[str] = []
+        self._ledger_id = ledger_id
+        self._tell = tell
+
+    def __call__(self, line: str) -> None:
+        """Note a step."""
+        self._note(logging.INFO, line)
+
+    def warn(self, line: str) -> None:
+        """Note a bookie that could not help, or a loss."""
+        self._note(logging.WARNING, line)
+
+    def _note(self, level: int, line: str) -> None:
+        self.lines.append(line)
+        number = self._ledger_id
+        tell(logger, "recovery of ledger %d: %s", number, line, level=level, ledger_id=number)
+        if self._tell is not None:
+            self._tell(line)
+
+
+# --- displacement --------------------------------------------------------------------------------
+# Waits after another recovery has displaced this recovery; then a new attempt may begin.
+#
+# Each recovery raises the term, and so undoes the work of the recovery before. Any number may begin
+# at once, but a displaced recovery lets the other finish. It waits while the ledger is in recovery
+# and changes, then for several looks without a change. The pause is random and doubles with each
+# displacement. An OPEN ledger ends the wait: its writer may change the record for ever. Waiting
+# only helps progress; no decision rests on it.
+
+
+_LOOKS = 8
+FIRST_PAUSE_SECONDS = 0.02
+
+
+def wait_for_others(
+    cluster: Cluster, ledger_id: int, displaced_before: int
+) -> Versioned[LedgerMetadata]:
+    """Return the ledger once no recovery runs, or once several looks found no change.
+
+    Args:
+        displaced_before: how often this recovery was displaced before, >= 0.
+    """
+    pause = FIRST_PAUSE_SECONDS * 2**displaced_before * (0.5 + environment.draw())
+    seen, unchanged = cluster.ledger(ledger_id), 0
+    while seen.value.state is not LedgerState.CLOSED and unchanged < _LOOKS:
+        environment.sleep(pause)
+        newest = cluster.ledger(ledger_id)
+        unchanged = unchanged + 1 if newest.stored.version == seen.stored.version else 0
+        seen = newest
+        if seen.value.state is LedgerState.OPEN:
+            break
+    return seen
+
+
+# --- recoverer -----------------------------------------------------------------------------------
+
 
 Consent = Callable[[str], bool]
 """Called with a sentence that names the loss; returns whether the operator accepts the loss."""

@@ -16,11 +16,10 @@ from bkspark.format.digest import Digester
 from bkspark.format.journal import EncodedRecord
 from bkspark.ledger.copying import DamagedInPlaceError, have_entry_log, new_journal
 from bkspark.ledger.entry_log_reader import NoGoodSourceError
-from bkspark.ledger.journals.journal_folder import find_journals
-from bkspark.ledger.recovery.writer import LastWriter
-from bkspark.protocol.ledger.metadata import Member
+from bkspark.ledger.journals.journal_reader import find_journals
+from bkspark.ledger.recovery.fencing import LastWriter
+from bkspark.protocol.ledger.metadata import DigestSpec, Member
 from bkspark.protocol.ledger.record import Piece
-from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.recovery.steps import (
     Displaced,
     Failure,

@@ -8,7 +8,7 @@ check, then the ack. A DataFrame write is one such record; a streaming sink writ
 import logging
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from bkspark import environment
@@ -16,7 +16,7 @@ from bkspark.bookie.checks import as_judged
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster import log_messages
 from bkspark.cluster.bookie_client import BookieClient, close_all, seconds_to_store
-from bkspark.cluster.client_metrics import ClientCounts
+from bkspark.cluster.client_metrics import ClientCounts, CommittedRecord
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.fan_out import Timeouts, ask_all
@@ -32,21 +32,66 @@ from bkspark.format.digest import Digester
 from bkspark.format.journal import EncodedRecord
 from bkspark.ledger.copying import copy_entry_log
 from bkspark.ledger.entry_log_reader import NoGoodSourceError
-from bkspark.ledger.handles.appender import Appender
+from bkspark.ledger.handles.entries import RecordEncoder
+from bkspark.ledger.handles.lane import Appender
 from bkspark.ledger.handles.membership import Membership, News
-from bkspark.ledger.handles.record_encoder import RecordEncoder
-from bkspark.log.batch.commit_in_progress import CommitInProgress
 from bkspark.log.undecided import Undecided
-from bkspark.protocol.ledger.commit_times import CommitTimes, TimeStep
 from bkspark.protocol.ledger.locations import Locations
-from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.metadata import (
+    FIRST,
+    CommitTimes,
+    ConfirmedEnd,
+    LedgerMetadata,
+    Member,
+    TimeStep,
+)
 from bkspark.protocol.ledger.record import Transaction
-from bkspark.protocol.ledger.standing import FIRST, ConfirmedEnd
 from bkspark.protocol.log.batch import AttemptReport, CommitPlan, Holders, plan_commit
 from bkspark.protocol.log.transactions import remembering
 from bkspark.protocol.writer import steps
 from bkspark.protocol.writer.adding import PendingAdd
 from bkspark.protocol.writer.writing import LedgerWriter
+
+# --- commit in progress --------------------------------------------------------------------------
+# The state of the record that a ``RecordWriter`` is writing.
+
+
+@dataclass(slots=True)
+class CommitInProgress:
+    """The contents and the state of one record.
+
+    Attributes:
+        addresses: addresses of the ledger's members, and of other bookies that have rows or may
+            replace a member.
+        transactions: the last version of each application, including the record's own.
+        steps: when parts of the rows were committed, if they were committed before.
+        bad: bookies that proved to have no good copies, each with the reason.
+        record: the encoded record, once it is made.
+        sent_at: when the record was made, in seconds of the monotonic clock.
+    """
+
+    plan: CommitPlan
+    holders: Holders
+    addresses: dict[str, BookieAddress]
+    transactions: dict[str, int]
+    steps: tuple[TimeStep, ...] = ()
+    bad: dict[str, str] = field(default_factory=dict)
+    record: EncodedRecord | None = None
+    sent_at: float = 0.0
+
+    @property
+    def members(self) -> list[Member]:
+        return [address.member for address in self.addresses.values()]
+
+    def committed(self, ledger: LedgerMetadata, add: PendingAdd) -> CommittedRecord:
+        """Return the counts of the acknowledged ``add``, in the term of ``ledger``."""
+        took = environment.monotonic() - self.sent_at
+        count = add.last_entry_id - add.first_entry_id + 1
+        return CommittedRecord(ledger.ledger_id, ledger.term, add.last_entry_id, count, took)
+
+
+# --- record writer -------------------------------------------------------------------------------
+
 
 logger = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.password import Password, make_digester
 from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
+from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import Transaction
-from bkspark.protocol.ledger.settings import DigestSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,8 @@ from bkspark.ledger.creating import APPEND, OVERWRITE, create_ledger, of_log
 from bkspark.log.batch.target import BatchTarget, WriteRequest
 from bkspark.log.schema import schema_after
 from bkspark.protocol.ledger import sizes
-from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata
+from bkspark.protocol.ledger.metadata import FIRST_TERM, DigestSpec, LedgerMetadata
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
-from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.transactions import require_of_application
 

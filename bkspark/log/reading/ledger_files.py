@@ -15,17 +15,17 @@ from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import layout
 from bkspark.ledger.handles.how_far import Answers, IsEnough, Readable, look
-from bkspark.ledger.journals.journal_end import JournalEnds, JournalName, records_after
-from bkspark.ledger.journals.journal_folder import (
+from bkspark.ledger.journals.journal_pages import JournalEnds, JournalName, records_after
+from bkspark.ledger.journals.journal_reader import (
     JournalGoneError,
     find_journals,
     journals_of,
 )
-from bkspark.ledger.journals.member_end import MemberEnd, member_end
+from bkspark.ledger.journals.member_journals import MemberEnd, member_end
 from bkspark.protocol.ledger import sizes
+from bkspark.protocol.ledger.evidence import counts_in
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
-from bkspark.protocol.ledger.ownership import counts_in
 from bkspark.protocol.ledger.record import AddRecord, EntryLog, first_entry_of
 
 logger = logging.getLogger(__name__)

@@ -26,9 +26,8 @@ from bkspark.format.arrow_message import BatchLayout
 from bkspark.format.arrow_schema import ENTRY_COLUMN, LEDGER_COLUMN, OFFSET_COLUMN
 from bkspark.format.entry_log import Block
 from bkspark.ledger.entry_log_reader import EntryLogFile, EntryLogReader, NoGoodSourceError
-from bkspark.log.reading.data_loss import explain_data_loss
-from bkspark.log.reading.inline_slices import InlineSlice
-from bkspark.log.reading.read_slices import LedgerToRead, ReadTask, Slice
+from bkspark.log.reading.log_view import explain_data_loss
+from bkspark.log.reading.read_slices import InlineSlice, LedgerToRead, ReadTask, Slice
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.log.data_loss import LogGeneration, MovedError
 

@@ -32,8 +32,7 @@ from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.commit import CollectedError, CommitResult
 from bkspark.log.batch.target import BatchTarget, WriteRequest
 from bkspark.log.batch.write_target import done_target, own_target, resolve_settings
-from bkspark.log.streams.batch_ledger import staged
-from bkspark.log.streams.micro_batch import StagingLedger
+from bkspark.log.streams.micro_batch import StagingLedger, staged
 from bkspark.log.streams.tail_writer import TailWriter, drop_private
 from bkspark.log.undecided import resolve
 from bkspark.protocol.ledger.record import Transaction

@@ -29,7 +29,7 @@ from bkspark.log.streams.micro_batch import Staged
 from bkspark.log.streams.rewriting import blocks_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.record import AddRecord, Transaction
-from bkspark.protocol.log.batch_order import other_rows
+from bkspark.protocol.log.batch import other_rows
 from bkspark.protocol.log.transactions import last_version
 
 logger = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
-from bkspark.format import arrow_schema, plain_arrays
+from bkspark.format import arrow_message, arrow_schema
 from bkspark.format.arrow_message import BatchLayout
 from bkspark.ledger.entry_log_reader import EntryLogFile, EntryLogReader, NoGoodSourceError
 from bkspark.log.batch.attempt_writer import AttemptWriter
@@ -73,7 +73,7 @@ def in_order(stripes: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordB
         if count:
             rounds = pa.concat_tables([table.slice(0, count) for table in tables])
             order = (s * count + k for k in range(count) for s in range(len(tables)))
-            rows = rounds.take(plain_arrays.of_integers(order))
+            rows = rounds.take(arrow_message.of_integers(order))
             yield from rows.combine_chunks().to_batches()
         waiting = [table if table is None else table.slice(count) for table in waiting]
 

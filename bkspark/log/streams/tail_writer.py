@@ -31,7 +31,7 @@ from bkspark.log.batch.commit import not_collected
 from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.log.batch.target import BatchTarget, WriteRequest
 from bkspark.log.batch.write_target import target_of
-from bkspark.log.continuing import continue_tail
+from bkspark.log.continuing import OpenTail, continue_tail
 from bkspark.log.creating import create_log
 from bkspark.log.opening import open_tail
 from bkspark.log.rolling import Filling, RollPolicy
@@ -39,13 +39,11 @@ from bkspark.log.streams.micro_batch import Staged, StagingLedger
 from bkspark.log.streams.rewriting import rewrite_into
 from bkspark.log.truncation import retain_after_roll
 from bkspark.log.undecided import Undecided
-from bkspark.log.writable_tail import OpenTail
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, LedgerState
-from bkspark.protocol.log.batch import AttemptReport
-from bkspark.protocol.log.batch_order import is_repeated
+from bkspark.protocol.log.batch import AttemptReport, is_repeated
+from bkspark.protocol.log.contents import LogSettings
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.settings import LogSettings
 from bkspark.protocol.log.transactions import remembering, version_before
 
 logger = logging.getLogger(__name__)

@@ -35,6 +35,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from operator import attrgetter
+from typing import NamedTuple
 
 from bkspark.errors import (
     InvalidRequestError,
@@ -42,10 +43,208 @@ from bkspark.errors import (
     LedgerFencedError,
     NoSuchEntryError,
 )
-from bkspark.protocol.ledger.beginning import Beginning
-from bkspark.protocol.ledger.commit_times import UNKNOWN, CommitTimes
+from bkspark.protocol.bounds import NUMBER_MAX
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import LedgerSettings
+
+# --- beginning -----------------------------------------------------------------------------------
+# When a fragment began, and how many bytes of its ledger come before.
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """When and where a later fragment began; only retention uses this.
+
+    Attributes:
+        began_ms: milliseconds since 1970, by the clock of the client that began the fragment.
+        length_bytes: sum of the payload bytes of all entries before the fragment.
+    """
+
+    began_ms: int
+    length_bytes: int
+
+    def __post_init__(self) -> None:
+        if min(self.began_ms, self.length_bytes) < 0:
+            raise ValueError("no fragment begins before 1970, or behind less than nothing")
+
+    @classmethod
+    def known(cls, began_ms: int | None, length_bytes: int | None) -> "Beginning | None":
+        """Return the beginning if both values are known, else None."""
+        if began_ms is None or length_bytes is None:
+            return None
+        return cls(began_ms, length_bytes)
+
+
+# --- commit times --------------------------------------------------------------------------------
+# When the records of a ledger were made: informational, no decision of the protocol reads it.
+#
+# Rule 1. A writer takes the time of its clock, but never less than the last time that it knows of
+# the ledger and of the log. So times never go back, also when a clock is set back, or when the next
+# writer's host is behind. If a clock was ahead, later records repeat its time until the other
+# clocks have passed it.
+#
+# Rule 2. Each record states two times: that of the ledger's first entry, and its own. So the last
+# record of a ledger tells both for the whole ledger, and no client reads another record for them.
+#
+# Rule 3. A record of rows that were committed before, at several times, also states in steps which
+# entries were committed by which time. Only a compaction writes such a record.
+
+
+TIME_MAX = NUMBER_MAX
+"""Milliseconds since 1970. A clock beyond the bounds, 0 and this, counts as the nearer bound."""
+
+
+class CommitTimes(NamedTuple):
+    """When the first and the last entry of a range were committed, in milliseconds since 1970.
+
+    A tuple: each record makes several, and a dataclass takes three times as long.
+    """
+
+    first_ms: int = 0
+    last_ms: int = 0
+
+    @classmethod
+    def at(cls, now_ms: int) -> "CommitTimes":
+        """Return the times of entries that are committed ``now_ms``."""
+        bounded = min(max(now_ms, 0), TIME_MAX)
+        return cls(bounded, bounded)
+
+    def then(self, later: "CommitTimes", *, is_first: bool) -> "CommitTimes":
+        """Return the times of a ledger after entries with the times ``later`` (rule 1).
+
+        Args:
+            is_first: whether these entries are the first of the ledger.
+        """
+        added = later.not_before(self.last_ms)
+        return added if is_first else CommitTimes(self.first_ms, added.last_ms)
+
+    def not_before(self, ms: int) -> "CommitTimes":
+        """Return the times with none before ``ms``."""
+        if self.first_ms >= ms:
+            return self
+        return CommitTimes(ms, max(self.last_ms, ms))
+
+
+class TimeStep(NamedTuple):
+    """The entries from ``first_entry_id`` to the next step were committed by ``ms``."""
+
+    first_entry_id: int
+    ms: int
+
+
+STEPS_MAX = 1024
+"""Most steps of a record."""
+
+UNKNOWN = CommitTimes()
+"""The times of a ledger without entries, or of entries whose times were not read."""
+
+
+# --- settings ------------------------------------------------------------------------------------
+# The settings of a new ledger besides its quorum.
+
+
+@dataclass(frozen=True, slots=True)
+class DigestSpec:
+    """How a ledger's bytes are protected.
+
+    Attributes:
+        digest_type: "CRC32C" (accidents) or "MAC" (HMAC-SHA256, forgery too).
+        salt: hex; the key is made from the password and the salt. Empty for CRC32C.
+        check: hex, shows whether a password is the right one; empty for CRC32C.
+    """
+
+    digest_type: str = "CRC32C"
+    salt: str = ""
+    check: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MadeSmaller:
+    """The sizes of a ledger made on fewer bookies than wanted ("quorum", rule 4).
+
+    Attributes:
+        made: the sizes when made; the ledger's records name these for ever.
+        wanted: the sizes wanted then.
+    """
+
+    made: Quorum
+    wanted: Quorum
+
+    def __post_init__(self) -> None:
+        wanted, size = self.wanted, self.made.ensemble_size
+        if size >= wanted.ensemble_size or self.made != wanted.on_fewer(size):
+            raise InvalidRequestError("a smaller ledger keeps what it can of the sizes wanted")
+
+    def may_be(self, now: Quorum, *, is_closed: bool) -> bool:
+        """Whether the ledger may have the sizes ``now``.
+
+        A ledger keeps the sizes it was made with, except after its close. A closed ledger may have
+        got further members, up to the wanted write quorum. A striped ledger never gets any: its
+        write quorum is already the wanted one.
+        """
+        made, size = self.made, now.ensemble_size
+        if now == made:
+            return True
+        grown = Quorum(size, size, made.ack_quorum_size)
+        is_between = made.ensemble_size < size <= self.wanted.write_quorum_size
+        return is_closed and is_between and now == grown
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSettings:
+    """The settings a ledger was made with; they never change.
+
+    Attributes:
+        schema: Arrow schema of the entries as an IPC schema message; opaque here.
+        custom_metadata: notes of the application that made the ledger.
+        created_ms: when the ledger was made, for display only.
+        guarantees_write_quorum: whether each entry is to have Qw copies ("metadata", rule 6).
+        smaller: the sizes, if the ledger was made on fewer bookies than wanted; else None.
+        is_strict: whether the application refused fewer bookies.
+    """
+
+    schema: bytes = b""
+    digest: DigestSpec = DigestSpec()
+    custom_metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
+    created_ms: int = 0
+    guarantees_write_quorum: bool = False
+    smaller: MadeSmaller | None = None
+    is_strict: bool = False
+
+
+# --- standing ------------------------------------------------------------------------------------
+# Where a writer begins that is not the first writer of its ledger.
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmedEnd:
+    """Where the next writer continues a ledger: no entry up to there is undecided.
+
+    Attributes:
+        last_entry_id: the last entry, which is acknowledged; -1 if there is none.
+        length_bytes: sum of the payload bytes up to there.
+        record_count: add records up to there, as far as the source of this value knows.
+        transactions: last committed version per application among those records.
+        times: when the ledger's entries were committed; the next record is not made before the last
+            of these times (``commit_times``).
+    """
+
+    last_entry_id: int = -1
+    length_bytes: int = 0
+    record_count: int = 0
+    transactions: Mapping[str, int] = field(default_factory=dict, hash=False)
+    times: CommitTimes = UNKNOWN
+
+    def not_before(self, ms: int) -> "ConfirmedEnd":
+        """Return the same end for a log whose earlier ledgers have times up to ``ms``."""
+        return replace(self, times=self.times.not_before(ms))
+
+
+FIRST = ConfirmedEnd()
+"""The standing of a ledger's first writer."""
+
+
+# --- metadata ------------------------------------------------------------------------------------
+
 
 INVALID_ENTRY_ID = -1
 """LAC or last entry of a ledger without entries."""

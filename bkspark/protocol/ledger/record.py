@@ -30,8 +30,7 @@ from typing import NamedTuple, TypeAlias
 
 from bkspark.errors import InvalidRequestError
 from bkspark.protocol import bounds
-from bkspark.protocol.ledger.commit_times import UNKNOWN, CommitTimes, TimeStep
-from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, UNKNOWN, CommitTimes, TimeStep
 from bkspark.protocol.ledger.quorum import Quorum
 
 

@@ -28,8 +28,14 @@ from typing import TypeAlias
 
 from bkspark.errors import InvalidRequestError, MetadataVersionError, OutcomeUnknownError
 from bkspark.protocol.ledger import sizes
-from bkspark.protocol.ledger.commit_times import STEPS_MAX, CommitTimes, TimeStep
-from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.metadata import (
+    INVALID_ENTRY_ID,
+    STEPS_MAX,
+    CommitTimes,
+    LedgerMetadata,
+    LedgerState,
+    TimeStep,
+)
 from bkspark.protocol.log import ledger_list
 from bkspark.protocol.log.ledger_list import (
     LOST_ENTRIES,

@@ -23,15 +23,15 @@ Rule 6. Without closed ledgers, the log may begin inside its tail: ``dropped`` s
 entries of the tail are hidden, and the tail itself begins before the log.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from bkspark.errors import InvalidRequestError
+from bkspark.protocol.ledger import sizes
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import Transaction
-from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log import ledger_list
-from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.ledger_list import (
     LedgerList,
     LoggedLedger,
@@ -39,9 +39,156 @@ from bkspark.protocol.log.ledger_list import (
     PageSource,
     Stretch,
 )
-from bkspark.protocol.log.settings import LogSettings
 from bkspark.protocol.log.stream_run import Streams
 from bkspark.protocol.log.transactions import has_committed
+
+# --- settings ------------------------------------------------------------------------------------
+# The settings of a new log.
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """The settings a log is created with, for all its ledgers; only ``is_unbounded`` can change.
+
+    Attributes:
+        quorum: the sizes wanted for the log's ledgers.
+        guarantees_write_quorum: whether the log's ledgers guarantee their write quorum.
+        is_unbounded: whether the log's last ledger continues in later terms: each writer takes the
+            ledger over from the previous writer, and adds no further ledger. Only this setting can
+            be ``converted``; earlier ledgers stay unchanged.
+        is_strict: whether no ledger of the log may be made on fewer bookies than wanted.
+    """
+
+    quorum: Quorum
+    digest: DigestSpec = field(default_factory=DigestSpec)
+    guarantees_write_quorum: bool = False
+    is_unbounded: bool = False
+    is_strict: bool = False
+
+    @classmethod
+    def of(cls, ledger: LedgerMetadata, *, is_unbounded: bool) -> "LogSettings":
+        """Return the settings of a log made for ``ledger``, its first ledger."""
+        given = ledger.settings
+        like = (sizes.wanted(ledger), given.digest, given.guarantees_write_quorum)
+        return cls(*like, is_unbounded, given.is_strict)
+
+    def require_unbounded(self, log_name: str, wanted: bool | None) -> None:
+        """Check that the log is unbounded, or chained, as the writer ``wanted``; None for either.
+
+        Raises:
+            InvalidRequestError: the log is of the other kind.
+        """
+        if wanted is None or wanted == self.is_unbounded:
+            return
+        kinds = ("chained (a row of ledgers)", "unbounded (one ledger)")
+        raise InvalidRequestError(
+            f"log {log_name!r} is {kinds[self.is_unbounded]}, not {kinds[wanted]}",
+            hint="leave unbounded out, or convert the log first: "
+            f"{conversion(log_name, is_unbounded=wanted)}",
+        )
+
+    def strictness(self, log_name: str, wanted: bool | None) -> bool:
+        """Whether a write that says ``wanted`` (or None) must make no smaller ledger.
+
+        Raises:
+            InvalidRequestError: the log is strict, and the write asked for the opposite.
+        """
+        if self.is_strict and wanted is False:
+            raise InvalidRequestError(
+                f"log {log_name!r} was created strict: no write to it makes a smaller ledger",
+                hint="leave strict out",
+            )
+        return self.is_strict or bool(wanted)
+
+    def way_to_use(self, log_name: str, wanted: "LogSettings") -> str:
+        """Return a hint for a client that wanted a new log of this name with other settings."""
+        hint = "open it, or choose another name"
+        if wanted.is_unbounded and not self.is_unbounded:
+            hint += f"; {conversion(log_name, is_unbounded=True)} makes it unbounded"
+        return hint
+
+
+def conversion(log_name: str, *, is_unbounded: bool) -> str:
+    """Return the command that makes the log unbounded, or chained."""
+    return f"bkspark log convert {log_name} {'--unbounded' if is_unbounded else '--chained'}"
+
+
+# --- dropped -------------------------------------------------------------------------------------
+# Ledgers dropped by a log: none of them joins the log (again) until deleted.
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedLedgers:
+    """The dropped ledgers of one version of a log's record ("contents", rules 3 and 5).
+
+    Attributes:
+        ids: the ledgers that are on no page.
+        to_delete: the ledgers of ``ids`` that are unneeded and not deleted yet.
+        pages: pages of more ledgers, none to be deleted.
+        pages_to_delete: pages of more ledgers, all to be deleted.
+        of_tail: number of hidden entries at the beginning of the tail's first ledger, which stays.
+    """
+
+    ids: tuple[int, ...] = ()
+    to_delete: tuple[int, ...] = ()
+    pages: tuple[LogPage, ...] = ()
+    pages_to_delete: tuple[LogPage, ...] = ()
+    of_tail: int = 0
+
+    @property
+    def all_pages(self) -> tuple[LogPage, ...]:
+        return (*self.pages, *self.pages_to_delete)
+
+    def has(self, ledger_id: int, source: PageSource) -> bool:
+        return ledger_id in self.ids or ledger_list.have(self.all_pages, ledger_id, source)
+
+    def with_tail(self, of_tail: int) -> "DroppedLedgers":
+        """Return these with ``of_tail`` hidden entries of the tail."""
+        return replace(self, of_tail=of_tail)
+
+    def with_more(self, ids: Iterable[int], pages: Iterable[LogPage] = ()) -> "DroppedLedgers":
+        """Return these with more ledgers, not to be deleted, or not yet."""
+        return replace(self, ids=(*self.ids, *ids), pages=(*self.pages, *pages))
+
+    def with_more_to_delete(
+        self, ids: Collection[int], pages: Iterable[LogPage] = ()
+    ) -> "DroppedLedgers":
+        """Return these with more ledgers, to be deleted."""
+        return replace(
+            self,
+            ids=(*self.ids, *ids),
+            to_delete=(*self.to_delete, *ids),
+            pages_to_delete=(*self.pages_to_delete, *pages),
+        )
+
+    def all_to_delete(self) -> "DroppedLedgers":
+        """Return these with all ledgers to be deleted."""
+        pages = (*self.pages_to_delete, *self.pages)
+        return DroppedLedgers(self.ids, self.ids, pages_to_delete=pages)
+
+    def forgetting(self, gone: Collection[int], source: PageSource) -> "DroppedLedgers":
+        """Return these without the ledgers ``gone``, and without pages of such ledgers only."""
+        return replace(
+            self,
+            ids=tuple(x for x in self.ids if x not in gone),
+            to_delete=tuple(x for x in self.to_delete if x not in gone),
+            pages=ledger_list.not_all_in(self.pages, set(gone), source),
+            pages_to_delete=ledger_list.not_all_in(self.pages_to_delete, set(gone), source),
+        )
+
+    def with_page_opened(self, source: PageSource) -> "DroppedLedgers":
+        """Return these with pages to delete opened until a page shows ids of its own."""
+        if not self.pages_to_delete:
+            return self
+        *others, page = self.pages_to_delete
+        found = source.contents(page)
+        ids = found.ids or ledger_list.ids_of(found.ledgers)
+        opened = replace(self, pages_to_delete=tuple(others)).with_more_to_delete(ids, found.pages)
+        return opened if ids else opened.with_page_opened(source)
+
+
+# --- contents ------------------------------------------------------------------------------------
+
 
 TAIL_MAX = 2
 """The ledger being written, and the previous ledger while its writer rolls."""

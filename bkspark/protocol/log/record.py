@@ -1,29 +1,7 @@
-"""A log: a list of ledgers under one compare-and-set record.
+"""A log: a list of ledgers under one compare-and-set record."""
 
-Rule 1. ``ledgers`` are CLOSED, so their ends are known and later offsets are fixed. No change of
-the record may put a ledger after one that is not CLOSED, except in the *tail*: up to two last
-ledgers without a fixed end. These are the ledger being written, and the previous ledger while the
-writer rolls. So a client that opens the log fences the whole tail (RB-20: the last two).
-
-Rule 2. A dropped ledger never joins: a commit that hung and resumes late is refused (H5).
-
-Rule 3. An application's transaction version only grows. A ledger with a version not above the last
-one is already committed (as in Delta), and is only dropped. ``transactions`` bounds how many
-versions a log remembers.
-
-Rule 4. Overwriting starts a new generation with offsets from 0; transactions survive.
-
-Rule 5. After a deletion or an aborted first write, a name keeps a *tombstone*. Readers see no log,
-but the tombstone remembers the generations, the dropped ledgers and the queries that wrote to the
-log. The first ledger that joins creates the log (anew), as does a client that creates an empty log.
-
-Rule 6. Truncation hides whole ranges of offsets at once, and never passes a ledger that is not
-CLOSED. In a ledger that continues in later terms, truncation may reach entries confirmed by the
-ledger's metadata alone. The last ledger stays. A sealed log takes no more ledgers.
-"""
-
-from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
 
 from bkspark.errors import (
     InvalidRequestError,
@@ -31,6 +9,7 @@ from bkspark.errors import (
     LedgerExistsError,
     LedgerFencedError,
     MetadataVersionError,
+    NoSuchLedgerError,
     OutcomeUnknownError,
 )
 from bkspark.protocol.ledger import sizes
@@ -38,11 +17,44 @@ from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, L
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.log import ledger_list
-from bkspark.protocol.log.contents import Committed, LogContents, Retention, Times
-from bkspark.protocol.log.ledger_list import LedgerList, LoggedLedger
-from bkspark.protocol.log.settings import LogSettings
+from bkspark.protocol.log.contents import Committed, LogContents, LogSettings, Retention, Times
+from bkspark.protocol.log.ledger_list import (
+    LOST_ENTRIES,
+    LedgerList,
+    LoggedLedger,
+    LogPage,
+    PageContents,
+    Stretch,
+    pages_of,
+)
 from bkspark.protocol.log.stream_run import StreamRun, queries_of, require_not_orphaned, with_run
 from bkspark.protocol.log.transactions import forgotten_queries, remembering
+
+# --- record --------------------------------------------------------------------------------------
+# A log: a list of ledgers under one compare-and-set record.
+#
+# Rule 1. ``ledgers`` are CLOSED, so their ends are known and later offsets are fixed. No change of
+# the record may put a ledger after one that is not CLOSED, except in the *tail*: up to two last
+# ledgers without a fixed end. These are the ledger being written, and the previous ledger while the
+# writer rolls. So a client that opens the log fences the whole tail (RB-20: the last two).
+#
+# Rule 2. A dropped ledger never joins: a commit that hung and resumes late is refused (H5).
+#
+# Rule 3. An application's transaction version only grows. A ledger with a version not above the
+# last one is already committed (as in Delta), and is only dropped. ``transactions`` bounds how many
+# versions a log remembers.
+#
+# Rule 4. Overwriting starts a new generation with offsets from 0; transactions survive.
+#
+# Rule 5. After a deletion or an aborted first write, a name keeps a *tombstone*. Readers see no
+# log, but the tombstone remembers the generations, the dropped ledgers and the queries that wrote
+# to the log. The first ledger that joins creates the log (anew), as does a client that creates an
+# empty log.
+#
+# Rule 6. Truncation hides whole ranges of offsets at once, and never passes a ledger that is not
+# CLOSED. In a ledger that continues in later terms, truncation may reach entries confirmed by the
+# ledger's metadata alone. The last ledger stays. A sealed log takes no more ledgers.
+
 
 UNSTAMPED = 0
 """In place of a time until the record is ``stamped``."""
@@ -402,3 +414,178 @@ def _require_closed(ledger: LedgerMetadata, log_name: str) -> None:
             f"ledger {ledger.ledger_id} is {ledger.state.value}, and only a CLOSED ledger can "
             f"join log {log_name}"
         )
+
+
+# --- lost ----------------------------------------------------------------------------------------
+# Gives a ledger at a log's end whose metadata record is gone for good a place in the log.
+#
+# Rule 1. The end of such a ledger is unknown, and acknowledged entries may lie anywhere in it. So
+# the place has more offsets than the ledger can have had entries, and no offset of the ledger is
+# given to another entry. Readers treat the place as a loss; later ledgers follow after the place.
+#
+# Rule 2. The place is made only if the ledger's record is certainly absent and the log still names
+# the ledger: then no writer can acknowledge an entry in the ledger any more (R4).
+
+
+def with_lost(log: LogRecord, ledger_id: int) -> LogRecord:
+    """Return ``log`` with a lost place for the ledger with which its tail begins.
+
+    If the tail does not have the ledger, the log stays unchanged.
+
+    Raises:
+        InvalidRequestError: an earlier ledger of the tail has to be closed first.
+    """
+    if ledger_id not in log.tail:
+        return log
+    if ledger_id != log.tail[0]:
+        raise InvalidRequestError(
+            f"log {log.name} was not changed: ledger {log.tail[0]} comes before ledger "
+            f"{ledger_id} and is not closed",
+            hint=f"run `bkspark ledger recover {log.tail[0]} --seal`, then this command again",
+        )
+    place = LoggedLedger(
+        *(ledger_id, log.end_offset, LOST_ENTRIES, 0), first_ms=log.last_ms, last_ms=log.last_ms
+    )
+    listed = replace(log.listed, tail=log.tail[1:], ledgers=(*log.ledgers, place))
+    return replace(log, listed=listed, dropped=log.dropped.with_tail(0))
+
+
+def missing_end(log_name: str, error: NoSuchLedgerError) -> NoSuchLedgerError:
+    """Return the error for a log that still names the missing ledger of ``error`` at its end."""
+    return NoSuchLedgerError(
+        f"log {log_name!r} ends in a ledger whose metadata record is missing: {error.args[0]}",
+        hint="`bkspark metadata damaged` names the record, and says how the log can continue",
+    )
+
+
+# --- paging --------------------------------------------------------------------------------------
+# Paging: keeps a log's record short by moving old parts to pages ("ledger_list").
+#
+# Rule 1. Of each kind a record holds up to ``kept_max``: places of the newest ledgers, pages of
+# each height, ids of dropped ledgers. Any excess goes to pages of ``length``, oldest first. So the
+# number of levels grows with the logarithm of the ledgers, and a change of the record makes a page
+# only every ``length`` ledgers. A truncation within a page puts the rest of the page, and of the
+# pages above, before the others: less than ``length`` of each height. Pages of one log may have
+# different lengths: each reference states its page's content.
+#
+# Rule 2. A page gets a random name, is made once under the name, and is durable before the
+# compare-and-set that names the page. A client that loses the compare-and-set leaves an unnamed
+# page; the next attempt makes a page with other contents under another name. So a reference never
+# denotes another page.
+
+
+PAGE_LENGTH = 64
+"""A page of places is some 6 kB, a full record some 20 kB for each level."""
+
+
+@dataclass
+class Paged:
+    """A short record, and the pages it needs.
+
+    Attributes:
+        length: items on each new page, >= 1.
+        pages: pages to store before the record, in this order.
+    """
+
+    record: LogRecord
+    new_name: Callable[[], str]
+    length: int
+    pages: list[tuple[LogPage, PageContents]] = field(default_factory=list)
+
+    @property
+    def kept_max(self) -> int:
+        """Most items of each kind in a record: paging then leaves room for ``length`` more."""
+        return 2 * self.length
+
+    def page(self, contents: PageContents) -> LogPage:
+        made = contents.named(self.new_name())
+        self.pages.append((made, contents))
+        return made
+
+
+def paged(record: LogRecord, new_name: Callable[[], str], length: int = PAGE_LENGTH) -> Paged:
+    """Return ``record`` with any excess moved to pages; the same record without excess.
+
+    Args:
+        new_name: makes a unique page name.
+        length: items on each new page.
+    """
+    result = Paged(record, new_name, length)
+    _page_ledgers(result)
+    _page_dropped(result)
+    return result
+
+
+def _page_ledgers(result: Paged) -> None:
+    record = result.record
+    if len(record.ledgers) > result.kept_max:
+        # A place on a page keeps its time for ever. Places without one were closed before the last
+        # change, by a version that noted no time.
+        record = record.stamped(record.times.changed_ms)
+        older, ledgers = record.older, record.ledgers
+        while len(ledgers) > result.kept_max:
+            older = (*older, result.page(PageContents(ledgers=ledgers[: result.length])))
+            ledgers = ledgers[result.length :]
+        record = replace(record, listed=replace(record.listed, older=older, ledgers=ledgers))
+    older = _with_taller(result, record.older)
+    result.record = replace(record, listed=replace(record.listed, older=older))
+
+
+def _with_taller(result: Paged, stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
+    """Return ``stretches`` with at most ``kept_max`` pages of each height in sequence."""
+    length, height, done = result.length, 0, tuple(stretches)
+    while height <= max(map(_height, done), default=-1):
+        begin, end = _row(done, height)
+        while end - begin > result.kept_max:
+            page = result.page(PageContents(pages=pages_of(done[begin : begin + length])))
+            done = (*done[:begin], page, *done[begin + length :])
+            begin, end = begin + 1, end - length + 1
+        height += 1
+    return done
+
+
+def _row(stretches: Sequence[Stretch], height: int) -> tuple[int, int]:
+    """Return the range of the last pages of ``height``, after all higher pages."""
+    end = len(stretches)
+    while end and _height(stretches[end - 1]) < height:
+        end -= 1
+    begin = end
+    while begin and _height(stretches[begin - 1]) == height:
+        begin -= 1
+    return begin, end
+
+
+def _height(stretch: Stretch) -> int:
+    return stretch.height if isinstance(stretch, LogPage) else -1
+
+
+def _page_dropped(result: Paged) -> None:
+    dropped = result.record.dropped
+    noted = set(dropped.to_delete)
+    kept = tuple(one for one in dropped.ids if one not in noted)
+    kept, kept_pages = _with_pages_of_ids(result, kept)
+    left, left_pages = _with_pages_of_ids(result, dropped.to_delete)
+    shortened = replace(
+        dropped,
+        ids=(*kept, *left) if kept_pages or left_pages else dropped.ids,
+        to_delete=left,
+        pages=_sorted(result, (*dropped.pages, *kept_pages)),
+        pages_to_delete=_sorted(result, (*dropped.pages_to_delete, *left_pages)),
+    )
+    result.record = replace(result.record, dropped=shortened)
+
+
+def _with_pages_of_ids(
+    result: Paged, ids: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[LogPage, ...]]:
+    pages: list[LogPage] = []
+    while len(ids) > result.kept_max:
+        pages.append(result.page(PageContents(ids=ids[: result.length])))
+        ids = ids[result.length :]
+    return ids, tuple(pages)
+
+
+def _sorted(result: Paged, pages: tuple[LogPage, ...]) -> tuple[LogPage, ...]:
+    """Return ``pages`` with the highest first: dropped ledgers have no order of their own."""
+    by_height = sorted(pages, key=lambda page: -page.height)
+    return pages_of(_with_taller(result, by_height))

@@ -24,8 +24,7 @@ next fragment that states a beginning. The last fragment's own bytes are not cou
 from collections.abc import Iterable
 from itertools import islice
 
-from bkspark.protocol.ledger.beginning import Beginning
-from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.metadata import Beginning, LedgerMetadata
 from bkspark.protocol.log.record import LogRecord
 
 

@@ -6,10 +6,19 @@ from dataclasses import dataclass, replace
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.record import AddRecord
-from bkspark.protocol.recovery.losses import Loss, Span, losses, not_shown
-from bkspark.protocol.recovery.member_tail import MemberTail, lost_data
 from bkspark.protocol.recovery.steps import Failure, KeptGroup, Note, Silence
-from bkspark.protocol.recovery.verdicts import Doubt, MemberAnswer, Verdict, decide_group
+from bkspark.protocol.recovery.verdicts import (
+    Doubt,
+    Loss,
+    MemberAnswer,
+    MemberTail,
+    Span,
+    Verdict,
+    decide_group,
+    losses,
+    lost_data,
+    not_shown,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord
-from bkspark.protocol.recovery.losses import Loss, Span, given_up
 from bkspark.protocol.recovery.steps import Stuck
-from bkspark.protocol.recovery.verdicts import Doubt, GroupDecision, MemberAnswer, Verdict
+from bkspark.protocol.recovery.verdicts import (
+    Doubt,
+    GroupDecision,
+    Loss,
+    MemberAnswer,
+    Span,
+    Verdict,
+    given_up,
+)
 
 
 def entries(first: int, last: int) -> str:

@@ -55,13 +55,12 @@ leaves at most that fence.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
+from bkspark.protocol.ledger.evidence import is_owner
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
-from bkspark.protocol.ledger.ownership import is_owner
 from bkspark.protocol.recovery import messages as say
 from bkspark.protocol.recovery import steps
 from bkspark.protocol.recovery.conclusions import Decision, Term
-from bkspark.protocol.recovery.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
-from bkspark.protocol.recovery.steps import Note
+from bkspark.protocol.recovery.steps import LookAgain, Note, Open, Opened, Prune, Take, Took
 
 
 @dataclass(frozen=True, slots=True)

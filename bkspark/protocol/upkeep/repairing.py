@@ -1,34 +1,6 @@
-"""Decides how to repair a place of a closed ledger whose member lacks data.
+"""Decides how to repair, move and remove the places of closed ledgers."""
 
-Rule 1. Only CLOSED ledgers are repaired. No client concludes an absence there, so a new member
-needs only the copies. While a ledger is not closed, its recovery looks for data that members took
-before the metadata named them. A repair that named other members would remove the recovery's
-evidence, or race the writer (RB-24, R18). Missing copies are made after the close.
-
-Rule 2. Unknown does not mean missing. A member that answers gets its copies in place. A member that
-surely has lost everything is replaced. A silent member is waited for (RB-09), unless an operator
-gave a time limit. After the limit, the member is replaced if other bookies have all its data; at
-once if another member lacks data too.
-
-Rule 3. A repair gives one place of one fragment to a bookie that already has verified, durable
-copies. The change is stored by compare-and-set on the very record read before the copying. So a
-repair that loses the race has changed nothing: no record names its copies. No repair removes these
-copies, because another repair may have counted them. A member that has left the ledger gets no
-place.
-
-Rule 4. Entries with the fewest copies come first: one copy left, then two, and so on. Entries
-without any copy come last, because their repair may be in vain.
-
-Rule 5. A CLOSED ledger made on fewer bookies than wanted (``sizes``) may get a further member in
-each fragment, if every member has every entry (E = Qw). E and Qw grow by one, and the new members
-stand at the end of the ensembles, so no entry changes its bookies. Each new member first has all
-entries of its fragment, durable and verified. Then one compare-and-set, on the very record read
-before the copying, names all new members. Readers of an older record stay right: its members keep
-their data. If write sets are parts of the ensemble (E > Qw), a further member would move entries to
-other bookies; such a ledger gets none. Neither does a ledger that is not closed (rule 1).
-"""
-
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -37,6 +9,36 @@ from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.locations import Location, Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
+
+# --- repairing -----------------------------------------------------------------------------------
+# Decides how to repair a place of a closed ledger whose member lacks data.
+#
+# Rule 1. Only CLOSED ledgers are repaired. No client concludes an absence there, so a new member
+# needs only the copies. While a ledger is not closed, its recovery looks for data that members took
+# before the metadata named them. A repair that named other members would remove the recovery's
+# evidence, or race the writer (RB-24, R18). Missing copies are made after the close.
+#
+# Rule 2. Unknown does not mean missing. A member that answers gets its copies in place. A member
+# that surely has lost everything is replaced. A silent member is waited for (RB-09), unless an
+# operator gave a time limit. After the limit, the member is replaced if other bookies have all its
+# data; at once if another member lacks data too.
+#
+# Rule 3. A repair gives one place of one fragment to a bookie that already has verified, durable
+# copies. The change is stored by compare-and-set on the very record read before the copying. So a
+# repair that loses the race has changed nothing: no record names its copies. No repair removes
+# these copies, because another repair may have counted them. A member that has left the ledger gets
+# no place.
+#
+# Rule 4. Entries with the fewest copies come first: one copy left, then two, and so on. Entries
+# without any copy come last, because their repair may be in vain.
+#
+# Rule 5. A CLOSED ledger made on fewer bookies than wanted (``sizes``) may get a further member in
+# each fragment, if every member has every entry (E = Qw). E and Qw grow by one, and the new members
+# stand at the end of the ensembles, so no entry changes its bookies. Each new member first has all
+# entries of its fragment, durable and verified. Then one compare-and-set, on the very record read
+# before the copying, names all new members. Readers of an older record stay right: its members keep
+# their data. If write sets are parts of the ensemble (E > Qw), a further member would move entries
+# to other bookies; such a ledger gets none. Neither does a ledger that is not closed (rule 1).
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,3 +178,149 @@ def widened(ledger: LedgerMetadata, joining: Sequence[Member]) -> LedgerMetadata
     return replace(
         ledger, quorum=Quorum(size, size, ledger.quorum.ack_quorum_size), fragments=fragments
     )
+
+
+# --- draining ------------------------------------------------------------------------------------
+# Emptying bookies: places to move, ledgers that prevent the removal, and exceptions.
+#
+# Rule 1. A bookie is emptied place by place, by the usual changes of closed ledgers (``repairing``,
+# rules 1 and 3). A member keeps its place until a successor has verified copies. So there are never
+# fewer copies than before, and an interrupted run has lost no copy.
+#
+# Rule 2. A ledger that is not closed keeps its members (RB-24). The ledger prevents the bookie's
+# removal until its writer or a recovery has closed the ledger.
+#
+# Rule 3. A bookie may be removed although ledgers name it, but only if other bookies have all their
+# data. In a closed ledger each write set needs another member that is known to have the data. In
+# any other ledger an entry may be on an ack quorum only: fewer than Qa members of each write set
+# may go.
+
+
+def is_named(ledger: LedgerMetadata, bookie_ids: Collection[str]) -> bool:
+    """Whether a ledger (not deleted) names any of these bookies, in any incarnation."""
+    is_there = ledger.state is not LedgerState.DELETING
+    return is_there and Locations(ledger).names_bookie(bookie_ids)
+
+
+def places_to_leave(
+    ledger: LedgerMetadata,
+    bookie_ids: Collection[str],
+    standing: Callable[[Member], MemberState],
+) -> Iterator[Need]:
+    """Yield the places to move from these bookies; none if the ledger is not closed (rule 2)."""
+    if ledger.state is not LedgerState.CLOSED:
+        return
+    for location in Locations(ledger):
+        leaving = leaving_of(location, bookie_ids)
+        copies = fewest_copies(ledger.quorum, leaving)
+        for index in leaving:
+            member = location.members[index]
+            place = Place(ledger.ledger_id, location.first_entry_id, index, member)
+            reason = f"bookie {member.bookie_id} is being emptied"
+            yield Need(place, standing(member), copies, reason)
+
+
+def leaving_of(location: Location, bookie_ids: Collection[str]) -> list[int]:
+    """Return the ensemble indexes of these bookies."""
+    return [index for index, name in enumerate(location.bookie_ids) if name in bookie_ids]
+
+
+def is_kept_without(ledger: LedgerMetadata, lacking: Callable[[Location], Collection[int]]) -> bool:
+    """Whether other bookies surely have all of a ledger (rule 3).
+
+    Args:
+        lacking: returns ensemble indexes of removed members, and of all that may lack data.
+    """
+    quorum = ledger.quorum
+    is_closed = ledger.state is LedgerState.CLOSED
+    too_many = quorum.write_quorum_size if is_closed else quorum.ack_quorum_size
+    return all(
+        len(set(lacking(location)).intersection(write_set)) < too_many
+        for location in Locations(ledger)
+        for write_set in quorum.write_sets()
+    )
+
+
+# --- leaving -------------------------------------------------------------------------------------
+# Data of a ledger that may be removed while the ledger stays, because no client needs the data.
+#
+# Rule 1. Only data of CLOSED ledgers is removed. In any other ledger, recovery looks for data that
+# members took and the record no longer names, and a writer may be about to name more members.
+# CLOSED only changes to DELETING, and a client with an older record loses its compare-and-set: a
+# writer gets no ack, a recovery no end. So a member that the record does not name needs neither
+# fence nor permission any more (R4, R11).
+#
+# Rule 2. A member that no fragment names *leaves*: the record says so, by a compare-and-set on the
+# very version that did not name the member. Only then is the member's data removed, without hurry,
+# and again whenever new data appears. A repair that was copying to the member has read an older
+# record, so its own compare-and-set, which would name the member, fails (RB-30). A collection that
+# resumes years later removes only data of members that the record still lists as left.
+#
+# Rule 3. A member that has left never gets a place in the ledger again, because a collection may
+# still be running there. The same bookie, set up anew, is another member. Without any other free
+# bookie a place would wait. So the last free member does not leave, and keeps its data; neither do
+# as many more as the ledger lacks ("repairing", rule 5).
+#
+# Rule 4. An entry log on a member goes if no record of the ledger names the entry log. All records
+# of a CLOSED ledger are written, so no record will ever name it; and a client that makes such a
+# file now is late (R12). This is known only if every member of every fragment shows all its records
+# undamaged: a silent member may have the record that names the file. Journals stay, because a
+# journal just begun by a repair looks like an unneeded journal.
+
+
+def may_leave(ledger: LedgerMetadata, member: Member) -> bool:
+    """Whether no data of ``member`` is needed any more, once the record says so."""
+    return ledger.state is LedgerState.CLOSED and not Locations(ledger).names(member)
+
+
+def left_by(ledger: LedgerMetadata, members: Collection[Member]) -> LedgerMetadata:
+    """Return ``ledger`` with ``members`` noted as left for ever (rule 2).
+
+    Raises:
+        InvalidRequestError: the ledger is not closed, or names one of the members.
+    """
+    for member in members:
+        if not may_leave(ledger, member):
+            raise InvalidRequestError(
+                f"ledger {ledger.ledger_id} is {ledger.state.value}, or {member.bookie_id} has a "
+                "place in it"
+            )
+    return replace(ledger, left=ledger.left.union(members))
+
+
+def leavers(
+    ledger: LedgerMetadata, holders: Collection[Member], free: Collection[Member]
+) -> set[Member]:
+    """Return the members among ``holders`` that have left the ledger or are to leave now.
+
+    Args:
+        holders: members with data of the ledger.
+        free: members that may be given places of ledgers.
+    """
+    able = sorted((m for m in holders if may_leave(ledger, m)), key=lambda m: m.bookie_id)
+    others = set(free) - set(Locations(ledger).members) - ledger.left
+    kept = 1 + sizes.wanted(ledger).write_quorum_size - ledger.quorum.write_quorum_size
+    found = set(able) & ledger.left
+    for member in able:
+        if member not in ledger.left and (member not in others or len(others) > kept):
+            found.add(member)
+            others.discard(member)
+    return found
+
+
+def barred(ledger: LedgerMetadata, registered: Iterable[Member]) -> set[str]:
+    """Return the ids of registered bookies that must get no place in the ledger (rule 3)."""
+    return {member.bookie_id for member in registered if member in ledger.left}
+
+
+def unnamed(listed: Collection[str], named: Iterable[Collection[str] | None]) -> set[str]:
+    """Return the ``listed`` entry logs named by no record (rule 4).
+
+    Args:
+        named: for each member of each fragment, the entry logs named by its records; None if the
+            member may have further records.
+    """
+    known = list(named)
+    if not known or any(names is None for names in known):
+        return set()
+    return set(listed).difference(*(names for names in known if names is not None))

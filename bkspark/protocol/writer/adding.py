@@ -36,8 +36,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
-from bkspark.protocol.ledger.commit_times import UNKNOWN, CommitTimes
-from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, UNKNOWN, CommitTimes
 from bkspark.protocol.ledger.quorum import Quorum
 
 LAGGING_BYTES_MAX = 64 * 2**20

@@ -6,9 +6,14 @@ Both are values. Any runner may carry out instructions: threads, a simulation or
 from dataclasses import dataclass
 
 from bkspark.errors import BookKeeperError, LedgerClosedError, LedgerFencedError
-from bkspark.protocol.ledger.beginning import Beginning
-from bkspark.protocol.ledger.commit_times import UNKNOWN, CommitTimes
-from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
+from bkspark.protocol.ledger.metadata import (
+    INVALID_ENTRY_ID,
+    UNKNOWN,
+    Beginning,
+    CommitTimes,
+    LedgerMetadata,
+    Member,
+)
 from bkspark.protocol.writer.adding import CheckTicket, PendingAdd
 
 # --- events --------------------------------------------------------------------------------------

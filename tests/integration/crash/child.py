@@ -33,8 +33,8 @@ from bkspark.ledger.handles.backlog import Backlog
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.ledger.recovery.recover import recover
-from bkspark.ledger.recovery.taking_over import take_over as take_ledger_over
-from bkspark.protocol.ledger.settings import DigestSpec
+from bkspark.ledger.recovery.recover import take_over as take_ledger_over
+from bkspark.protocol.ledger.metadata import DigestSpec
 
 from . import log_work
 

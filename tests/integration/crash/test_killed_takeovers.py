@@ -17,9 +17,8 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
 from bkspark.format import journal, layout
-from bkspark.ledger.recovery.taking_over import take_over
-from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.ledger.settings import DigestSpec
+from bkspark.ledger.recovery.recover import take_over
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata
 from tests.integration.recovery.test_taking_over import Scene
 from tests.integration.rig import Rig
 

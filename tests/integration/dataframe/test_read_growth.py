@@ -14,8 +14,7 @@ from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.password import Password
 from bkspark.ledger.handles.settings import ReaderSettings, WriterSettings
 from bkspark.ledger.journals import journal_pages, journal_reader
-from bkspark.log.reading.inline_slices import InlineSlice
-from bkspark.log.reading.read_slices import OffsetRange, ReadTask, plan_ledger
+from bkspark.log.reading.read_slices import InlineSlice, OffsetRange, ReadTask, plan_ledger
 from bkspark.log.reading.slice_reader import SliceReader
 from tests.integration.rig import Rig
 from tests.integration.waiting import wait_for_all_copies

@@ -19,7 +19,7 @@ from bkspark.errors import (
 )
 from bkspark.format import layout
 from bkspark.format.journal import Tail
-from bkspark.ledger.recovery import fencing, journal_tail, write_back
+from bkspark.ledger.recovery import fencing, write_back
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.recovery.conclusions import Term
 from tests.integration.hand_writer import (
@@ -198,8 +198,8 @@ def test_rb_11_damage_is_not_an_absence(
     memory_rig.replace_file(writer.names[0], name, bytes(data))
     if not is_doubted:
 
-        def trusting(*args: object, **options: object) -> journal_tail.JournalTail:
-            return replace(journal_tail.read_tail(*args, **options), tail=Tail.CLEAN)
+        def trusting(*args: object, **options: object) -> fencing.JournalTail:
+            return replace(fencing.read_tail(*args, **options), tail=Tail.CLEAN)
 
         monkeypatch.setattr(fencing, "read_tail", trusting)
         writer.recover(run=one_by_one(lost=[writer.names[1]]))

@@ -20,11 +20,11 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError, InvalidTermError
 from bkspark.format import journal, layout
 from bkspark.ledger.recovery.fencing import FenceAndRead
-from bkspark.ledger.recovery.taking_over import take_over
+from bkspark.ledger.recovery.recover import take_over
 from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.ledger import metadata
+from bkspark.protocol.ledger.evidence import owners
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
-from bkspark.protocol.ledger.ownership import owners
 from tests.integration.hand_writer import HandWriter, good_copies, one_by_one, violations
 from tests.integration.log_scenes import SILENT, one_ledger, unbounded, values
 from tests.integration.recovery.successor import Successor

@@ -22,7 +22,7 @@ from bkspark.errors import (
     NotEnoughBookiesError,
     OutcomeUnknownError,
 )
-from bkspark.ledger.handles import lane, lanes, settings, writer
+from bkspark.ledger.handles import lane, settings, writer
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.ledger.recovery import running
@@ -165,7 +165,7 @@ def test_where_all_spares_hang_nobody_joins(
 def test_a_slow_bookie_slows_its_writer_down_and_does_not_fill_the_memory(
     memory_rig: Rig, keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lanes, "LANE_BYTES_MAX", 3000)
+    monkeypatch.setattr(lane, "LANE_BYTES_MAX", 3000)
     gate = Gate(memory_rig.faults)
     handle = keeper.create_ledger()
     slow = names_of(handle)[2]

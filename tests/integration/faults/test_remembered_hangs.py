@@ -17,8 +17,8 @@ from bkspark.errors import BookieUnavailableError
 from bkspark.ledger.handles.settings import ReaderSettings, WriterSettings
 from bkspark.ledger.recovery import running
 from bkspark.ledger.recovery.running import in_threads
-from bkspark.log.streams import batch_ledger as stream_plan
-from bkspark.protocol.bookies.quarantine import FAILURES_MAX
+from bkspark.log.streams import micro_batch as stream_plan
+from bkspark.protocol.bookies import FAILURES_MAX
 from bkspark.protocol.recovery.steps import Silence
 from tests.integration.faults.test_hanging_bookies import Gates, names_of
 from tests.integration.rig import Rig

@@ -7,7 +7,7 @@ import pytest
 
 from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import NotEnoughBookiesError, OutcomeUnknownError
-from bkspark.ledger.handles import deadlines, renewals
+from bkspark.ledger.handles import write_handle, writer
 from bkspark.ledger.handles.lane import Lane
 from bkspark.ledger.handles.settings import WriterSettings
 from tests.integration.hand_writer import violations
@@ -69,7 +69,7 @@ def test_a_caller_waits_as_long_as_its_writer(
     monkeypatch.setattr(Lane, "gets_on", lambda _lane: slow.is_seen())
     handle = keeper.create_ledger(settings=QUICK)
     future = handle.append_async(b"0")
-    assert renewals.result_within(future, 0.2, handle._writer.backlog) == 0
+    assert write_handle.result_within(future, 0.2, handle._writer.backlog) == 0
     handle.close()
 
 
@@ -89,7 +89,7 @@ def test_after_a_pause_of_the_process_all_time_begins_anew(
         return slow.is_seen() and slow.seen <= SIGNS
 
     handle = keeper.create_ledger(settings=QUICK)
-    monkeypatch.setattr(deadlines, "overslept", was_stopped)
+    monkeypatch.setattr(writer, "overslept", was_stopped)
     assert handle.append(b"0") == 0
     assert handle.faults == {}
     handle.close()

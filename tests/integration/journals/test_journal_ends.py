@@ -14,7 +14,7 @@ from bkspark.errors import (
     CorruptDataError,
 )
 from bkspark.format import journal, layout
-from bkspark.ledger.journals.journal_end import JournalEnds, JournalName
+from bkspark.ledger.journals.journal_pages import JournalEnds, JournalName
 from bkspark.ledger.journals.journal_reader import CHUNK_BYTES
 from bkspark.ledger.recovery.recover import recover
 from bkspark.log.batch.record_writer import RecordWriter

@@ -16,9 +16,9 @@ from bkspark.ledger.handles.entries import VALUE_SCHEMA, encode_parts
 from bkspark.ledger.journals import journal_pages, journal_reader
 from bkspark.ledger.journals.journal_pages import JournalPages
 from bkspark.ledger.journals.journal_reader import JournalReader
+from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, confirmation
-from bkspark.protocol.ledger.settings import DigestSpec
 from tests.integration.rig import Rig
 
 NAME = "ledgers/x/journal/j"

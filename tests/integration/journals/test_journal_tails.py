@@ -14,12 +14,12 @@ from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.format.journal import Tail
 from bkspark.ledger.journals import journal_reader
-from bkspark.ledger.recovery import fencing, journal_tail, running
-from bkspark.ledger.recovery.journal_tail import JournalTail, Since, newest_record, read_tail
+from bkspark.ledger.recovery import fencing, running
+from bkspark.ledger.recovery.fencing import JournalTail, Since, newest_record, read_tail
 from bkspark.ledger.recovery.running import in_threads
 from bkspark.ledger.recovery.write_back import WriteCopies
+from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.record import AddRecord, confirmation
-from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.recovery.steps import Silence
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_at, stop_behind, violations
 from tests.integration.rig import Rig
@@ -97,7 +97,7 @@ def test_what_the_way_back_has_met_is_not_read_again_unless_it_is_much(
         memory_rig.replace_file(name, journal_of(writer), whole[:length])
         found: list[JournalTail] = []
         for limit, seen in counts.items():
-            monkeypatch.setattr(journal_tail, "MET_BYTES_MAX", limit)
+            monkeypatch.setattr(fencing, "MET_BYTES_MAX", limit)
             looks.clear()
             found.append(tail_of(root, writer))
             seen.append(len(looks) - len(set(looks)))

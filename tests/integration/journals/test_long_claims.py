@@ -20,9 +20,9 @@ from bkspark.format.journal import Tail
 from bkspark.ledger.journals import journal_reader
 from bkspark.ledger.journals.journal_pages import JournalPages
 from bkspark.ledger.journals.journal_reader import JournalReader
-from bkspark.ledger.recovery import journal_tail
-from bkspark.ledger.recovery.journal_tail import JournalTail, Since, read_tail
-from bkspark.protocol.ledger.settings import DigestSpec
+from bkspark.ledger.recovery import fencing
+from bkspark.ledger.recovery.fencing import JournalTail, Since, read_tail
+from bkspark.protocol.ledger.metadata import DigestSpec
 from tests.integration.hand_writer import HandWriter
 from tests.integration.rig import Rig
 
@@ -85,7 +85,7 @@ def test_a_recovery_reads_no_record_that_only_claims_to_be_long(
 
 def test_a_recovery_holds_no_rows_that_are_confirmed(writer: HandWriter, root: BookieRoot) -> None:
     reader = JournalReader(root, journal_of(writer), DIGESTER, ledger_id=0)
-    found = journal_tail._without_old_rows(reader.forwards(reader.stored), Since(-1, -1))
+    found = fencing._without_old_rows(reader.forwards(reader.stored), Since(-1, -1))
     assert [bool(stored.messages) for stored in found] == [False] * (1 + 9) + [True] * 3
 
 
@@ -93,9 +93,9 @@ def test_more_unconfirmed_rows_than_any_writer_has_are_doubted(
     writer: HandWriter, root: BookieRoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     size = sum(stored.byte_count for stored in tail_of(root, writer).records)
-    monkeypatch.setattr(journal_tail, "IN_FLIGHT_BYTES_MAX", size)
+    monkeypatch.setattr(fencing, "IN_FLIGHT_BYTES_MAX", size)
     assert len(tail_of(root, writer).records) == 3
-    monkeypatch.setattr(journal_tail, "IN_FLIGHT_BYTES_MAX", size - 1)
+    monkeypatch.setattr(fencing, "IN_FLIGHT_BYTES_MAX", size - 1)
     with pytest.raises(CorruptDataError, match="bytes of rows are unconfirmed"):
         tail_of(root, writer)
 

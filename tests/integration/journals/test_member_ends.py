@@ -13,11 +13,11 @@ from bkspark.errors import BookieUnavailableError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.ledger.journals import journal_reader
-from bkspark.ledger.journals.journal_end import JournalEnds
+from bkspark.ledger.journals.journal_pages import JournalEnds
 from bkspark.ledger.journals.journal_reader import JournalReader
-from bkspark.ledger.journals.member_end import MemberEnd, member_end
+from bkspark.ledger.journals.member_journals import MemberEnd, member_end
+from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.record import confirmation
-from bkspark.protocol.ledger.settings import DigestSpec
 from tests.integration.hand_writer import HandWriter
 from tests.integration.rig import Rig
 

@@ -16,10 +16,10 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.password import Password
 from bkspark.errors import BookieUnavailableError, CorruptDataError, NotEnoughBookiesError
 from bkspark.format import layout
-from bkspark.ledger.journals.journal_folder import journal_size, read_journal
+from bkspark.ledger.journals.journal_reader import journal_size, read_journal
 from bkspark.ledger.recovery import fencing
 from bkspark.log.reading.ledger_files import OpenBookies, find_records, readable
-from bkspark.protocol.recovery.record_search import RecordSearch
+from bkspark.protocol.recovery.recovering import RecordSearch
 from bkspark.protocol.recovery.steps import Answer
 from tests.integration.hand_writer import HandWriter, one_by_one, violations
 from tests.integration.recovery.test_recovery_losses import journal_of

@@ -21,7 +21,7 @@ from bkspark.errors import (
 from bkspark.format import layout
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
-from bkspark.protocol.bookies.quarantine import FAILURES_MAX
+from bkspark.protocol.bookies import FAILURES_MAX
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.writer import ensemble_change

@@ -18,7 +18,7 @@ from bkspark.errors import InvalidRequestError
 from bkspark.format import journal, layout
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
-from bkspark.ledger.recovery.journal_tail import Since, read_tail
+from bkspark.ledger.recovery.fencing import Since, read_tail
 from bkspark.protocol.ledger.record import AddRecord
 from tests.integration.hand_writer import violations
 from tests.integration.rig import Rig

@@ -22,7 +22,7 @@ from bkspark.errors import (
 )
 from bkspark.format import journal, layout
 from bkspark.ledger.handles import backlog
-from bkspark.ledger.handles.lanes import Lanes
+from bkspark.ledger.handles.lane import Lanes
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState

@@ -8,7 +8,7 @@ import pytest
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster import bookie_client
 from bkspark.cluster.cluster import Cluster
-from bkspark.protocol.bookies.quarantine import FAILURES_MAX
+from bkspark.protocol.bookies import FAILURES_MAX
 from tests.integration.faults.test_hanging_bookies import Gates, names_of
 from tests.integration.rig import Rig
 from tests.stopwatch import Stopwatch, patience

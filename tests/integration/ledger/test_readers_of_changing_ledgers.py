@@ -10,8 +10,8 @@ from bkspark.errors import BookieUnavailableError, NoSuchLedgerError, Unauthoriz
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.record import confirmation
-from bkspark.protocol.ledger.settings import DigestSpec
 from tests.integration.hand_writer import HandWriter
 from tests.integration.rig import Rig
 

@@ -8,7 +8,7 @@ from bkspark import NoSuchEntryError, admin
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, NoSuchLedgerError
-from bkspark.ledger.truncating import truncate_ledger
+from bkspark.ledger.deleting import truncate_ledger
 from bkspark.protocol.ledger.metadata import LedgerState, Member
 from tests.integration.going_on import SECONDS, add, begun, successor, those_from, values
 from tests.integration.rig import Rig

@@ -14,7 +14,7 @@ from bkspark.format import layout
 from bkspark.ledger.handles.read_handle import ReadHandle
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.log_handle import LogHandle
-from bkspark.protocol.ledger.commit_times import CommitTimes
+from bkspark.protocol.ledger.metadata import CommitTimes
 from bkspark.protocol.log.record import LogRecord
 from tests.integration.log_scenes import SILENT
 from tests.integration.rig import Rig, partitions_of

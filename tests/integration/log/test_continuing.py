@@ -19,11 +19,9 @@ from bkspark.ledger.creating import STREAM, WRITER
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.log import continuing
-from bkspark.log.continuing import continue_tail
+from bkspark.log.continuing import OpenTail, continue_tail
 from bkspark.log.log_handle import LogHandle
-from bkspark.log.opening import create_log_ledger, open_tail
-from bkspark.log.tail_closing import close_tail
-from bkspark.log.writable_tail import OpenTail
+from bkspark.log.opening import close_tail, create_log_ledger, open_tail
 from bkspark.protocol.ledger import metadata
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.log.stream_run import StreamRun

@@ -6,7 +6,7 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.password import Password
 from bkspark.errors import NoSuchLedgerError
 from bkspark.ledger.deleting import make_tombstone
-from bkspark.log import opening, tail_closing
+from bkspark.log import opening
 from bkspark.protocol.ledger.metadata import LedgerState
 from tests.integration.log_scenes import NAME, SILENT, assert_sound, values
 from tests.integration.rig import Rig, partitions_of
@@ -75,7 +75,7 @@ def test_a_tail_that_somebody_else_finds_empty_and_deletes_is_no_error(
     """The list was read before, and the ledger is gone when it is to be recovered."""
     log = keeper.create_log(NAME)
     log.writer(settings=SILENT)
-    real, calls = tail_closing.recover, []
+    real, calls = opening.recover, []
 
     def overtaken(*args: object, **options: object) -> object:
         calls.append(args)
@@ -84,8 +84,8 @@ def test_a_tail_that_somebody_else_finds_empty_and_deletes_is_no_error(
                 other.append(b"a")
         return real(*args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(tail_closing, "recover", overtaken)
-    settles = opening.open_tail if way == "opener" else tail_closing.close_tail
+    monkeypatch.setattr(opening, "recover", overtaken)
+    settles = opening.open_tail if way == "opener" else opening.close_tail
     settles(keeper._cluster, NAME, Password())
     assert values(log) == [b"a"]
     assert_sound(log)
@@ -98,6 +98,6 @@ def test_a_ledger_that_is_gone_while_it_is_on_the_list_is_an_error(
     log = keeper.create_log(NAME)
     log.writer(settings=SILENT)
     make_tombstone(keeper._cluster, log.record.tail[0])
-    settles = opening.open_tail if way == "opener" else tail_closing.close_tail
+    settles = opening.open_tail if way == "opener" else opening.close_tail
     with pytest.raises(NoSuchLedgerError):
         settles(keeper._cluster, NAME, Password())

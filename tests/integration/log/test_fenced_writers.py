@@ -20,9 +20,8 @@ from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.writer import WriterRunner
 from bkspark.ledger.recovery.recover import recover
 from bkspark.log.log_handle import LogHandle
-from bkspark.log.log_writer import LogWriter
-from bkspark.log.own_tail import OwnTail
-from bkspark.log.tail_closing import close_tail
+from bkspark.log.log_writer import LogWriter, OwnTail
+from bkspark.log.opening import close_tail
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from tests.integration.log_scenes import NAME, SILENT, unbounded
 from tests.integration.rig import Rig
@@ -201,6 +200,6 @@ def test_no_bookie_takes_a_new_fragment(
     monkeypatch.setattr(members, "_still_mine", still_mine)
     monkeypatch.setattr("bkspark.cluster.ensembles._Pool.choose_up_to", lambda *_, **__: [])
     monkeypatch.setattr("bkspark.cluster.enlisting.Joining.require_shown", refuse)
-    monkeypatch.setattr("bkspark.protocol.bookies.placement.in_place", lambda *_: {})
+    monkeypatch.setattr("bkspark.protocol.bookies.in_place", lambda *_: {})
     require_fenced(first.roll)
     first.release()

@@ -14,10 +14,9 @@ from bkspark.errors import (
 )
 from bkspark.format import arrow_schema
 from bkspark.log import opening
-from bkspark.log.opening import open_tail
-from bkspark.log.tail_closing import close_tail
+from bkspark.log.opening import close_tail, open_tail
 from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.protocol.log.dropped import DroppedLedgers
+from bkspark.protocol.log.contents import DroppedLedgers
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.stream_run import StreamRun
 from tests.integration.log_scenes import NAME, SILENT, assert_sound

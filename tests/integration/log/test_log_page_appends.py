@@ -12,7 +12,7 @@ import pytest
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.log_records import BYTES_MAX
 from bkspark.errors import BookKeeperError, InvalidRequestError, OutcomeUnknownError
-from bkspark.format import envelope, layout, log_record
+from bkspark.format import layout, log_record, strict_json
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.target import BatchTarget
 from bkspark.protocol.ledger.record import Transaction
@@ -205,7 +205,7 @@ def test_a_long_record_from_before_there_were_pages_is_written_to(memory_rig: Ri
     with Cluster(memory_rig.uri) as cluster:
         store, key = cluster.store, layout.log_key(memory_rig.log_name)
         log = log_with(cluster.log(memory_rig.log_name).value, ledgers=places)
-        data = envelope.of_cluster(cluster.cluster_id, key, log_record.encode(log, "n"))
+        data = strict_json.of_cluster(cluster.cluster_id, key, log_record.encode(log, "n"))
         stored = store.get(key)
         assert len(data) > BYTES_MAX
         assert stored is not None

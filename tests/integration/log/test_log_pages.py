@@ -17,7 +17,7 @@ from bkspark.errors import (
     CorruptDataError,
     InvalidRequestError,
 )
-from bkspark.format import envelope, layout, log_page
+from bkspark.format import layout, log_page, strict_json
 from bkspark.ledger.deleting import delete_ledger, delete_log
 from bkspark.log import truncation
 from bkspark.log.log_handle import LogHandle
@@ -197,7 +197,7 @@ def test_a_page_that_says_something_else_than_is_said_of_it_is_damaged(
         places = [replace(one, first_offset=one.first_offset + 7) for one in contents.ledgers]
     forged = PageContents(ledgers=tuple(places))
     key, data = layout.log_page_key(NAME, page.name), log_page.encode(NAME, page.name, forged)
-    overwritten_page(log, page.name, envelope.of_cluster(log._cluster.cluster_id, key, data))
+    overwritten_page(log, page.name, strict_json.of_cluster(log._cluster.cluster_id, key, data))
     with pytest.raises(CorruptDataError, match="does not hold what"):
         values(log)
     assert values(log, log.record.ledgers[0].first_offset) == entries_from(

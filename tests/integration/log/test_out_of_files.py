@@ -15,7 +15,7 @@ from bkspark.cluster.enlisting import Begun, Joining
 from bkspark.cluster.ensembles import Regrouping, regroup
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import BookieUnavailableError, NothingSentError, OutcomeUnknownError
-from bkspark.ledger.handles import appender
+from bkspark.ledger.handles import lane
 from bkspark.log.batch.commit import commit
 from bkspark.protocol.ledger.metadata import Member
 from tests.integration.rig import Rig, partitions_of
@@ -69,14 +69,14 @@ def without_files(
 
 def break_bookie(monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     """The post-check on ``broken`` fails."""
-    real = appender.post_check
+    real = lane.post_check
 
     def post_check(address: BookieAddress, *rest: Any, **whose: Any) -> None:
         if address.bookie_id == broken:
             raise BookieUnavailableError("it is broken")
         real(address, *rest, **whose)
 
-    monkeypatch.setattr(appender, "post_check", post_check)
+    monkeypatch.setattr(lane, "post_check", post_check)
 
 
 def test_what_was_sent_is_undecided(keeper: BookKeeper, blamed: set[str]) -> None:
@@ -175,7 +175,7 @@ def test_rows_of_a_dataframe_are_not_committed(
         raise TooManyOpenFilesError(f"bookie {address.bookie_id}: cannot look: {REASON}")
 
     with monkeypatch.context() as patch:
-        patch.setattr(appender, "post_check", post_check)
+        patch.setattr(lane, "post_check", post_check)
         with pytest.raises(OutcomeUnknownError, match=TOLD):
             commit(target, reports)
     assert memory_rig.rows() == []

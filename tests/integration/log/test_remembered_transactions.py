@@ -11,8 +11,8 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import BookKeeperError, InvalidRequestError
 from bkspark.log.batch.commit import CommitResult
+from bkspark.log.log_handle import transactions_of
 from bkspark.log.streams import appending
-from bkspark.log.transactions import transactions_of
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.log import transactions
 from tests.integration.rig import Rig, partitions_of

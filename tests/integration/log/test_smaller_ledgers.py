@@ -11,9 +11,9 @@ import pytest
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
+from bkspark.log.opening import close_tail
 from bkspark.log.streams import appending
 from bkspark.log.streams.rewriting import in_order
-from bkspark.log.tail_closing import close_tail
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum

@@ -27,7 +27,7 @@ from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch import write_target as batch_plan
 from bkspark.log.log_handle import LogEntry, LogHandle
 from bkspark.log.log_writer import LogWriter
-from bkspark.log.streams import batch_ledger as stream_plan
+from bkspark.log.streams import micro_batch as stream_plan
 from tests.integration.log_scenes import (
     NAME,
     SILENT,

@@ -11,7 +11,7 @@ from bkspark.errors import (
     NoSuchLedgerError,
     NotEnoughBookiesError,
 )
-from bkspark.ledger.truncating import truncate_ledger
+from bkspark.ledger.deleting import truncate_ledger
 from bkspark.log.undecided import Undecided
 from tests.integration.log_scenes import NAME, SILENT, one_ledger, unbounded, values
 from tests.integration.rig import Rig

@@ -19,7 +19,7 @@ from bkspark.errors import (
     UnauthorizedError,
 )
 from bkspark.format import layout
-from bkspark.ledger.recovery.taking_over import LedgerTakeover
+from bkspark.ledger.recovery.recover import LedgerTakeover
 from bkspark.log import recovering
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.opening import create_log_ledger

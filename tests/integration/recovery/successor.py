@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 from bkspark.cluster.password import Password
 from bkspark.ledger.recovery.opener import Opener
-from bkspark.ledger.recovery.taking_over import take_over
+from bkspark.ledger.recovery.recover import take_over
 from bkspark.protocol.writer.adding import PendingAdds
 from tests.integration.hand_writer import HandWriter, one_by_one
 

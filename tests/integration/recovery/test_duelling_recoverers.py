@@ -14,7 +14,7 @@ from bkspark import environment
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import OutcomeUnknownError
-from bkspark.ledger.recovery import displacement
+from bkspark.ledger.recovery import recoverer
 from bkspark.ledger.recovery.recover import recover
 from bkspark.ledger.recovery.write_back import WriteCopies
 from bkspark.protocol.ledger.metadata import LedgerState
@@ -134,7 +134,7 @@ def test_whoever_is_displaced_looks_first_whether_it_is_done(
     finished: list[bool] = []
 
     def other_finishes(seconds: float) -> None:
-        if not finished and seconds >= displacement.FIRST_PAUSE_SECONDS / 2:
+        if not finished and seconds >= recoverer.FIRST_PAUSE_SECONDS / 2:
             finished.append(True)
             writer.recover()
 
@@ -162,12 +162,12 @@ def test_a_wait_begins_again_with_every_change(
             )
 
     monkeypatch.setattr(environment, "sleep", another_comes)
-    seen = displacement.wait_for_others(writer.cluster, writer.ledger_id, 0).value
+    seen = recoverer.wait_for_others(writer.cluster, writer.ledger_id, 0).value
     assert (seen.state, seen.term) == (LedgerState.IN_RECOVERY, 6)
     monkeypatch.setattr(environment, "sleep", slept.append)
     changes, unchanged = 5, len(slept) - 5
     slept.clear()
-    displacement.wait_for_others(writer.cluster, writer.ledger_id, 0)
+    recoverer.wait_for_others(writer.cluster, writer.ledger_id, 0)
     assert (changes, unchanged) == (5, len(slept))
 
 

@@ -16,7 +16,7 @@ from bkspark.errors import BookieUnavailableError, InvalidTermError, OutcomeUnkn
 from bkspark.format import layout
 from bkspark.ledger.journals.journal_pages import JournalPage, JournalPages
 from bkspark.ledger.recovery.opener import Opener
-from bkspark.ledger.recovery.taking_over import take_over
+from bkspark.ledger.recovery.recover import take_over
 from bkspark.protocol.recovery.conclusions import Decision
 from tests.integration.hand_writer import HandWriter, one_by_one, violations
 from tests.integration.recovery.successor import Successor

@@ -12,10 +12,8 @@ from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.recovery.fencing import FenceAndRead
-from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.protocol.ledger.settings import DigestSpec
-from bkspark.protocol.recovery.member_tail import MemberTail, lost_data
-from bkspark.protocol.recovery.verdicts import Doubt, MemberAnswer
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
+from bkspark.protocol.recovery.verdicts import Doubt, MemberAnswer, MemberTail, lost_data
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_behind
 from tests.integration.recovery.test_lost_folders import lose_folder
 from tests.integration.rig import Rig, flat

@@ -5,8 +5,8 @@ import pytest
 from bkspark.bookie.memory import MemoryRoot
 from bkspark.bookie.uri import open_bookie
 from bkspark.format import layout
-from bkspark.ledger.recovery.pruning import prune
-from bkspark.protocol.recovery.reopening_steps import Prune
+from bkspark.ledger.recovery.opener import prune
+from bkspark.protocol.recovery.steps import Prune
 from tests.integration.rig import Rig
 
 from .test_taking_over import Scene, scene  # noqa: F401 (a fixture)

@@ -20,8 +20,7 @@ from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.ledger.recovery.recover import recover
 from bkspark.log.batch import commit as batch_commit
-from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.protocol.ledger.settings import DigestSpec
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
 from tests.integration.hand_writer import HandWriter, one_by_one, violations
 from tests.integration.rig import Rig, flat, partitions_of
 from tests.kit.faulty import Crash, Moment, crash_at

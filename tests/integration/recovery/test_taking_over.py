@@ -24,14 +24,17 @@ from bkspark.format import arrow_schema, digest, layout
 from bkspark.ledger.creating import create_ledger
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.ledger.handles.write_handle import WriteHandle
-from bkspark.ledger.recovery import displacement
+from bkspark.ledger.recovery import recoverer
 from bkspark.ledger.recovery.opener import Opener
-from bkspark.ledger.recovery.taking_over import LedgerTakeover, take_over
-from bkspark.protocol.ledger.commit_times import CommitTimes
-from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.ledger.recovery.recover import LedgerTakeover, take_over
+from bkspark.protocol.ledger.metadata import (
+    CommitTimes,
+    ConfirmedEnd,
+    DigestSpec,
+    LedgerMetadata,
+    LedgerState,
+)
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
-from bkspark.protocol.ledger.settings import DigestSpec
-from bkspark.protocol.ledger.standing import ConfirmedEnd
 from bkspark.protocol.writer import steps
 from tests.integration.hand_writer import one_by_one, violations
 from tests.integration.rig import Rig
@@ -152,7 +155,7 @@ def test_who_is_displaced_waits_for_no_writer(
         scene.next().leave()
 
     monkeypatch.setattr(environment, "sleep", another_writes)
-    seen = displacement.wait_for_others(scene.cluster, scene.ledger_id, 0).value
+    seen = recoverer.wait_for_others(scene.cluster, scene.ledger_id, 0).value
     assert (seen.state, len(slept)) == (LedgerState.OPEN, 1)
 
 

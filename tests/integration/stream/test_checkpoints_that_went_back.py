@@ -10,9 +10,9 @@ import pytest
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
+from bkspark.log.opening import close_tail
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams import appending, repeated_batch
-from bkspark.log.tail_closing import close_tail
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.log import transactions
 from tests.integration.rig import Rig, Row, flat, partitions_of, rows_from

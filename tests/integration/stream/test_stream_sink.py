@@ -14,11 +14,11 @@ from bkspark.errors import (
 )
 from bkspark.ledger.recovery.recover import recover
 from bkspark.log.batch.record_writer import RecordWriter
+from bkspark.log.opening import close_tail
 from bkspark.log.reading.log_view import look_at
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams.commit import TailWriterCache, abort
 from bkspark.log.streams.micro_batch import StreamPart, gathered
-from bkspark.log.tail_closing import close_tail
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerState
 from bkspark.protocol.log.batch import AttemptReport
 from tests.integration.rig import Rig, flat, partitions_of

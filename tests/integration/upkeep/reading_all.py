@@ -10,8 +10,12 @@ from bkspark.errors import BookieUnavailableError, CorruptDataError, Unauthorize
 from bkspark.format import layout
 from bkspark.format.digest import Digester
 from bkspark.format.journal import Tail
-from bkspark.ledger.journals.journal_folder import find_journals, journals_of
-from bkspark.ledger.journals.journal_reader import CHUNK_BYTES_MAX, JournalReader
+from bkspark.ledger.journals.journal_reader import (
+    CHUNK_BYTES_MAX,
+    JournalReader,
+    find_journals,
+    journals_of,
+)
 from bkspark.log.reading.ledger_files import OpenBookies, find_records, keep_owned, placed_logs
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member

@@ -20,7 +20,7 @@ from bkspark.format.digest import Digester
 from bkspark.ledger.journals.journal_reader import JournalReader
 from bkspark.ledger.recovery.running import Instruction, Runner, in_threads
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.log.dropped import DroppedLedgers
+from bkspark.protocol.log.contents import DroppedLedgers
 from tests.integration import going_on
 from tests.integration.rig import Rig
 from tests.log_with import log_with

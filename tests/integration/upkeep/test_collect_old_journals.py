@@ -10,8 +10,8 @@ from bkspark.bookie import posix
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.format import layout
+from bkspark.ledger.deleting import truncate_ledger
 from bkspark.ledger.handles.write_handle import WriteHandle
-from bkspark.ledger.truncating import truncate_ledger
 from tests.integration.going_on import add, begun, successor, those_from, values
 from tests.integration.rig import Rig
 

@@ -15,8 +15,8 @@ from bkspark.errors import BookieUnavailableError
 from bkspark.format import journal
 from bkspark.format.digest import Buffer, Digester
 from bkspark.ledger.copying import new_journal
+from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import DigestSpec
 from tests.integration.rig import Rig
 from tests.protocol.recovery_scene import record_of
 

@@ -12,7 +12,7 @@ from bkspark.admin.maintenance import Report
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
-from bkspark.protocol.log.dropped import DroppedLedgers
+from bkspark.protocol.log.contents import DroppedLedgers
 from tests.integration.rig import Rig, flat
 from tests.integration.waiting import wait_for_all_copies
 from tests.log_with import log_with

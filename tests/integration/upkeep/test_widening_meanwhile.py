@@ -11,7 +11,7 @@ from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import BookieUnavailableError, NoSuchLedgerError
 from bkspark.ledger.deleting import make_tombstone
 from bkspark.ledger.handles.entry_reader import EntryReader
-from bkspark.protocol.upkeep.leaving import left_by
+from bkspark.protocol.upkeep.repairing import left_by
 from tests.integration.log.test_smaller_ledgers import away
 from tests.integration.rig import Rig
 from tests.kit.faulty import Operation

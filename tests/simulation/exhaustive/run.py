@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 
 from bkspark import environment
 from bkspark.errors import BookKeeperError
-from bkspark.ledger.recovery.displacement import FIRST_PAUSE_SECONDS
+from bkspark.ledger.recovery.recoverer import FIRST_PAUSE_SECONDS
 from bkspark.metadata import memory as metadata_memory
 from bkspark.metadata.contract import VersionedBytes
 from bkspark.protocol.ledger.metadata import Member

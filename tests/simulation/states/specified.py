@@ -15,9 +15,9 @@ there what a client sent; here it is a term and an id, which nobody sends twice.
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from bkspark.protocol.ledger.evidence import owners
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
-from bkspark.protocol.ledger.ownership import owners
 from tests.simulation.scheduler import Violation
 
 Value = tuple[int, int]

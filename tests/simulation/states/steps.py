@@ -12,8 +12,13 @@ from functools import partial
 from typing import Any
 
 from bkspark.errors import BookieUnavailableError, LedgerClosedError, LedgerFencedError
-from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.settings import LedgerSettings
+from bkspark.protocol.ledger.metadata import (
+    Fragment,
+    LedgerMetadata,
+    LedgerSettings,
+    LedgerState,
+    Member,
+)
 from bkspark.protocol.recovery import steps as ask
 from bkspark.protocol.recovery.recovering import Ended, Looking, State
 from bkspark.protocol.recovery.steps import Displaced, RecordShown, Silence, WrittenBack

@@ -14,14 +14,28 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bkspark.errors import LedgerFencedError
-from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.ownership import counts, owners
+from bkspark.protocol.ledger.evidence import counts, owners
+from bkspark.protocol.ledger.metadata import (
+    Fragment,
+    LedgerMetadata,
+    LedgerSettings,
+    LedgerState,
+    Member,
+)
 from bkspark.protocol.ledger.record import AddRecord
-from bkspark.protocol.ledger.settings import LedgerSettings
 from bkspark.protocol.recovery import steps as ask
 from bkspark.protocol.recovery.recovering import Ended, Looking, State
-from bkspark.protocol.recovery.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
-from bkspark.protocol.recovery.steps import Displaced, RecordShown, WrittenBack
+from bkspark.protocol.recovery.steps import (
+    Displaced,
+    LookAgain,
+    Open,
+    Opened,
+    Prune,
+    RecordShown,
+    Take,
+    Took,
+    WrittenBack,
+)
 from tests.protocol.recovery_scene import record_of, tail_of
 from tests.simulation.scheduler import Violation
 from tests.simulation.states.specified import Invariants, Seen

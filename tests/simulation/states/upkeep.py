@@ -14,7 +14,7 @@ from bkspark.protocol.ledger import deletion
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.recovery.steps import Close
-from bkspark.protocol.upkeep import leaving, repairing
+from bkspark.protocol.upkeep import repairing
 from bkspark.protocol.upkeep.repairing import Place
 from tests.simulation.scheduler import Violation
 from tests.simulation.states import world as values
@@ -182,7 +182,7 @@ class UpkeepSteps(Steps):
     def _targets(self, ledger: LedgerMetadata, place: Place) -> list[int]:
         location = repairing.location_of(ledger, place)
         assert location is not None
-        barred = leaving.barred(ledger, self.members)
+        barred = repairing.barred(ledger, self.members)
         staying = {m.bookie_id for m in location.members if m != place.member}
         return [
             n for n, member in enumerate(self.members) if member.bookie_id not in staying | barred
@@ -276,7 +276,7 @@ class UpkeepSteps(Steps):
         ledger = self.ledgers[job.seen]
         free = self.members if self._scope.free else ()
         holders = [self._member(n) for n in job.todo]
-        left = {self.numbers[m.bookie_id] for m in leaving.leavers(ledger, holders, free)}
+        left = {self.numbers[m.bookie_id] for m in repairing.leavers(ledger, holders, free)}
         if not left:
             return self._again(world, number, job)
         phase = "leaves" if self._scope.order.leaves_before_removing else "removes"
@@ -285,7 +285,7 @@ class UpkeepSteps(Steps):
 
     def _store_left(self, world: World, number: int, job: Job) -> World:
         ledger = self.ledgers[job.seen]
-        after = leaving.left_by(ledger, [self._member(n) for n in job.todo])
+        after = repairing.left_by(ledger, [self._member(n) for n in job.todo])
         if after != ledger:
             if self._scope.order.compares_leaving and world.ledger != job.seen:
                 return self._again(world, number, job)

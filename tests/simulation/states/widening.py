@@ -10,10 +10,9 @@ from itertools import product
 
 from bkspark.errors import InvalidRequestError
 from bkspark.protocol.ledger.locations import Locations
-from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, MadeSmaller, Member
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
-from bkspark.protocol.ledger.settings import MadeSmaller
-from bkspark.protocol.upkeep import leaving, repairing
+from bkspark.protocol.upkeep import repairing
 from tests.simulation.scheduler import Violation
 from tests.simulation.states import upkeep
 from tests.simulation.states.search import Found, Search
@@ -88,7 +87,7 @@ class WideningSteps(upkeep.UpkeepSteps):
             if ledger.state in (LedgerState.CLOSED, LedgerState.DELETING):
                 yield "nothing is to do", self._again(world, number, job)
             return
-        barred = leaving.barred(ledger, self.members)
+        barred = repairing.barred(ledger, self.members)
         free = [
             [
                 n

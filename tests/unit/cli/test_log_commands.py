@@ -12,7 +12,7 @@ from bkspark.errors import BookieUnavailableError
 from bkspark.format import layout
 from bkspark.log.reading import log_view
 from bkspark.protocol.ledger.locations import Locations
-from bkspark.protocol.log.lost import with_lost
+from bkspark.protocol.log.record import with_lost
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from bkspark.admin.damaged_records import find_damaged, look_at, set_aside, set_
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.log_records import LogPages
 from bkspark.errors import CorruptDataError, InvalidRequestError
-from bkspark.format import envelope, layout, log_page
+from bkspark.format import layout, log_page, strict_json
 from tests.small_pages import pages_of
 
 Run = Callable[..., tuple[int, str, str]]
@@ -24,7 +24,7 @@ def copy_from_another(cluster: Cluster, key: str) -> bytes:
     """Let the record be the one that another cluster has under this key."""
     stored = cluster.store.get(key)
     assert stored is not None
-    theirs = envelope.of_cluster(OTHER, key, stored.value)
+    theirs = strict_json.of_cluster(OTHER, key, stored.value)
     cluster.store.put(key, theirs, stored.version)
     return theirs
 

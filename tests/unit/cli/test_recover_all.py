@@ -7,7 +7,7 @@ import pytest
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import CorruptDataError
-from bkspark.format import envelope, layout, open_ledgers
+from bkspark.format import layout, open_ledgers, strict_json
 from bkspark.protocol.upkeep.idleness import Sighting
 
 
@@ -63,7 +63,9 @@ def test_what_was_seen_comes_back_as_it_went_and_nothing_else():
     for sizes in ([], {"bookie-1": "9"}):
         fields = {"ledger": 7, "writer": "", "since_ms": 5, "sizes": sizes}
         with pytest.raises(CorruptDataError):
-            open_ledgers.decode(key, envelope.encode(open_ledgers.KIND, key, {"ledgers": [fields]}))
+            open_ledgers.decode(
+                key, strict_json.encode(open_ledgers.KIND, key, {"ledgers": [fields]})
+            )
     many = {n: Sighting(n, "", 0) for n in range(open_ledgers.LEDGERS_MAX + 1)}
     with pytest.raises(CorruptDataError):
         open_ledgers.decode(key, open_ledgers.encode(many, "nonce"))

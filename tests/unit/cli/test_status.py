@@ -15,7 +15,7 @@ from bkspark.cluster.password import Password
 from bkspark.cluster.records import Records
 from bkspark.format import layout
 from bkspark.format.recovery import StuckRecovery
-from bkspark.protocol.log.dropped import DroppedLedgers
+from bkspark.protocol.log.contents import DroppedLedgers
 from tests.log_with import log_with
 
 

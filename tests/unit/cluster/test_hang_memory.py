@@ -8,7 +8,7 @@ import pytest
 from bkspark import environment
 from bkspark.cluster import hanging
 from bkspark.cluster.hanging import UNANSWERED_MAX, HangMemory
-from bkspark.protocol.bookies.quarantine import FAILURES_MAX
+from bkspark.protocol.bookies import FAILURES_MAX
 from bkspark.protocol.ledger.metadata import Member
 
 

@@ -33,8 +33,15 @@ from bkspark.format.entry_log import (
     sparse_block,
 )
 from bkspark.format.recovery import LostBookie, StuckRecovery
-from bkspark.protocol.bookies.fullness import Marks
-from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.bookies import Marks
+from bkspark.protocol.ledger.metadata import (
+    DigestSpec,
+    Fragment,
+    LedgerMetadata,
+    LedgerSettings,
+    LedgerState,
+    Member,
+)
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import (
     AddRecord,
@@ -44,12 +51,10 @@ from bkspark.protocol.ledger.record import (
     stripe_row_count,
     stripes_of_range,
 )
-from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings
+from bkspark.protocol.log.contents import DroppedLedgers, LogSettings
 from bkspark.protocol.log.cursor import CursorRecord
-from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.ledger_list import LoggedLedger, PageContents
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.settings import LogSettings
 from tests.log_with import log_with
 
 PASSWORD = "correct horse"

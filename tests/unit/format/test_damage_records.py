@@ -3,7 +3,7 @@
 import pytest
 
 from bkspark.errors import CorruptDataError
-from bkspark.format import envelope, layout
+from bkspark.format import layout, strict_json
 from bkspark.format.damage_record import (
     FILES_MAX,
     KIND,
@@ -37,7 +37,7 @@ def test_those_of_another_bookie_are_refused() -> None:
     with pytest.raises(CorruptDataError):
         decode("bookie-2", encode(COPIES, "nonce"))
     fields = {"id": "bookie-2", "marks": []}
-    data = envelope.encode(KIND, layout.damaged_key("bookie-1"), fields)
+    data = strict_json.encode(KIND, layout.damaged_key("bookie-1"), fields)
     with pytest.raises(CorruptDataError, match="another bookie"):
         decode("bookie-1", data)
 
@@ -57,7 +57,7 @@ def test_those_of_another_bookie_are_refused() -> None:
 )
 def test_a_hostile_mark_is_refused(field: str, value: object) -> None:
     fields = {"id": "bookie-1", "marks": [{**FIELDS, field: value}]}
-    data = envelope.encode(KIND, layout.damaged_key("bookie-1"), fields)
+    data = strict_json.encode(KIND, layout.damaged_key("bookie-1"), fields)
     with pytest.raises(CorruptDataError):
         decode("bookie-1", data)
 

@@ -3,19 +3,19 @@
 import pytest
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
-from bkspark.format import cookie, envelope
+from bkspark.format import cookie, strict_json
 from bkspark.format.cookie import Cookie
 from bkspark.format.digest import crc32c
 
 KEY = "logs/orders"
 VALUE = {"a": [1, {"b": None}], "name": "déjà", "n": -5}
-DATA = envelope.encode("log", KEY, VALUE)
+DATA = strict_json.encode("log", KEY, VALUE)
 COOKIE = Cookie("c" * 32, "b1", "1" * 32, 1_700_000_000_000)
 
 
 def refused(data: bytes, kind: str = "log", key: str = KEY) -> str:
     with pytest.raises(CorruptDataError) as refusal:
-        envelope.decode(kind, key, data)
+        strict_json.decode(kind, key, data)
     return str(refusal.value)
 
 
@@ -26,14 +26,14 @@ def with_payload(payload: bytes, version: int = 1) -> bytes:
 
 
 def test_round_trip() -> None:
-    fields = envelope.decode("log", KEY, DATA)
+    fields = strict_json.decode("log", KEY, DATA)
     assert fields.take("n", int) == -5
     assert fields.take("name", str) == "déjà"
     assert fields.take("a", list) == VALUE["a"]
 
 
 def test_same_value_same_bytes() -> None:
-    assert envelope.encode("log", KEY, dict(reversed(VALUE.items()))) == DATA
+    assert strict_json.encode("log", KEY, dict(reversed(VALUE.items()))) == DATA
 
 
 def test_first_line_is_for_people() -> None:
@@ -51,14 +51,14 @@ def test_every_flipped_bit_is_found() -> None:
 
 
 def test_record_says_its_cluster() -> None:
-    own = envelope.of_cluster("ab" * 16, KEY, DATA)
+    own = strict_json.of_cluster("ab" * 16, KEY, DATA)
     assert own.split(b" ")[3] == b"ab" * 16
-    assert envelope.decode("log", KEY, own).take("n", int) == -5
-    envelope.require_own("ab" * 16, KEY, own)
+    assert strict_json.decode("log", KEY, own).take("n", int) == -5
+    strict_json.require_own("ab" * 16, KEY, own)
 
 
 def test_cluster_of_a_record_is_covered_by_its_checksum() -> None:
-    own = envelope.of_cluster("ab" * 16, KEY, DATA)
+    own = strict_json.of_cluster("ab" * 16, KEY, DATA)
     assert "damaged" in refused(own.replace(b"ab" * 16, b"cd" * 16))
     assert "damaged" in refused(own.replace(b"ab" * 16, b"-"))
     for strange in (b"ab" * 15, b"AB" * 16, b"ab" * 17, b"", b"--"):
@@ -67,11 +67,11 @@ def test_cluster_of_a_record_is_covered_by_its_checksum() -> None:
 
 @pytest.mark.parametrize(
     ("data", "whose"),
-    [(envelope.of_cluster("ab" * 16, KEY, DATA), f"cluster {'ab' * 16}"), (DATA, "no cluster")],
+    [(strict_json.of_cluster("ab" * 16, KEY, DATA), f"cluster {'ab' * 16}"), (DATA, "no cluster")],
 )
 def test_record_of_another_cluster_is_refused_with_both_ids(data: bytes, whose: str) -> None:
     with pytest.raises(CorruptDataError) as refusal:
-        envelope.require_own("cd" * 16, KEY, data)
+        strict_json.require_own("cd" * 16, KEY, data)
     assert str(refusal.value) == (
         f"log record 'logs/orders' is not of this cluster: it is of {whose}, "
         f"and this is cluster {'cd' * 16}"
@@ -103,7 +103,7 @@ def test_strange_payload_with_a_right_checksum(payload: bytes) -> None:
 
 
 def test_right_checksum_is_what_this_test_computes() -> None:
-    assert envelope.decode("log", KEY, with_payload(b'{"n":1}')).take("n", int) == 1
+    assert strict_json.decode("log", KEY, with_payload(b'{"n":1}')).take("n", int) == 1
 
 
 def test_another_version_says_what_reads_it() -> None:
@@ -129,7 +129,7 @@ def test_upper_case_checksum_is_refused() -> None:
 
 
 def test_size_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(envelope, "RECORD_BYTES_MAX", len(DATA) - 1)
+    monkeypatch.setattr(strict_json, "RECORD_BYTES_MAX", len(DATA) - 1)
     refused(DATA)
 
 
@@ -167,10 +167,10 @@ def test_strange_identity_with_a_right_checksum(strange: Cookie) -> None:
 @pytest.mark.parametrize("strange", [{"a": "\ud800"}, {"\udfff": 1}, {"a": ["b\udbffc"]}])
 def test_what_could_not_be_read_back_is_not_written(strange: dict[str, object]) -> None:
     with pytest.raises(InvalidRequestError, match="half a character"):
-        envelope.encode("thing", "key", strange)
+        strict_json.encode("thing", "key", strange)
 
 
 def test_characters_of_every_length_are_read_back() -> None:
     value = {"a": "é 汉 🦜 \\ud800"}
-    data = envelope.encode("thing", "key", value)
-    assert envelope.decode("thing", "key", data).take("a", str) == value["a"]
+    data = strict_json.encode("thing", "key", value)
+    assert strict_json.decode("thing", "key", data).take("a", str) == value["a"]

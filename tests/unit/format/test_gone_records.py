@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bkspark.errors import CorruptDataError
-from bkspark.format import envelope, layout
+from bkspark.format import layout, strict_json
 from bkspark.format.gone_record import KIND, decode, encode
 
 LENGTH = layout.GONE_PAGE_LENGTH
@@ -40,7 +40,7 @@ def test_a_page_of_which_all_are_gone_is_a_line() -> None:
     ids=str,
 )
 def test_hostile_ranges_are_refused(ranges: object) -> None:
-    data = envelope.encode(KIND, layout.gone_key(0), {"nonce": "n", "ranges": ranges})
+    data = strict_json.encode(KIND, layout.gone_key(0), {"nonce": "n", "ranges": ranges})
     with pytest.raises(CorruptDataError):
         decode(0, data)
 

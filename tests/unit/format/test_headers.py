@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bkspark.errors import CorruptDataError
-from bkspark.format import add_record, headers, strict_json
+from bkspark.format import add_record, strict_json
+from bkspark.format.add_record import PATIENCE, Headers
 from bkspark.format.digest import canonical_json
-from bkspark.format.headers import PATIENCE, Headers
-from bkspark.protocol.ledger.commit_times import CommitTimes
+from bkspark.protocol.ledger.metadata import CommitTimes
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
 from bkspark.protocol.ledger.record import (
     AddRecord,
@@ -84,7 +84,7 @@ def long_ways(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
         return parse(header, what)
 
     with monkeypatch.context() as patch:
-        patch.setattr(headers.strict_json, "loads", loads)
+        patch.setattr(add_record.strict_json, "loads", loads)
         yield parsed
 
 
@@ -118,8 +118,8 @@ def test_others_are_decoded_all_the_same() -> None:
 
 def test_patterns_are_not_made_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[AddRecord] = []
-    pattern_of = headers._pattern_of
-    monkeypatch.setattr(headers, "_pattern_of", lambda one: made.append(one) or pattern_of(one))
+    pattern_of = add_record._pattern_of
+    monkeypatch.setattr(add_record, "_pattern_of", lambda one: made.append(one) or pattern_of(one))
     reader = Headers(LEDGER)
     for number in range(1000):
         reader.decode(header_of(replace(record(1), term=1 + number)))

@@ -3,8 +3,8 @@
 import pytest
 
 from bkspark.format import journal
+from bkspark.format.add_record import Headers
 from bkspark.format.digest import Digester, new_spec
-from bkspark.format.headers import Headers
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, confirmation
 

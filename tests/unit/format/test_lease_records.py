@@ -3,7 +3,7 @@
 import pytest
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
-from bkspark.format import envelope, layout
+from bkspark.format import layout, strict_json
 from bkspark.format.lease_record import KIND, Lease, Process, decode, encode
 
 HOLDER = Process("host-1", "boot pid:[1]", 42, "1234")
@@ -17,14 +17,14 @@ def test_it_comes_back_as_it_went() -> None:
 def test_a_record_of_another_verb_is_refused() -> None:
     with pytest.raises(CorruptDataError):
         decode("scrub", encode(LEASE, "nonce"))
-    other = envelope.encode(KIND, layout.lease_key("scrub"), fields())
+    other = strict_json.encode(KIND, layout.lease_key("scrub"), fields())
     with pytest.raises(CorruptDataError, match="another verb"):
         decode("scrub", other)
 
 
 def fields() -> dict[str, object]:
     data = encode(LEASE, "nonce")
-    return dict(envelope.decode(KIND, layout.lease_key("repair"), data)._values)
+    return dict(strict_json.decode(KIND, layout.lease_key("repair"), data)._values)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def fields() -> dict[str, object]:
     ],
 )
 def test_a_hostile_lease_is_refused(field: str, value: object) -> None:
-    data = envelope.encode(KIND, layout.lease_key("repair"), {**fields(), field: value})
+    data = strict_json.encode(KIND, layout.lease_key("repair"), {**fields(), field: value})
     with pytest.raises(CorruptDataError):
         decode("repair", data)
 

@@ -6,12 +6,17 @@ from dataclasses import replace
 import pytest
 
 from bkspark.errors import CorruptDataError
-from bkspark.format import envelope, layout
+from bkspark.format import layout, strict_json
 from bkspark.format.ledger_metadata import KIND, decode, encode
-from bkspark.protocol.ledger.commit_times import CommitTimes
-from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.metadata import (
+    CommitTimes,
+    Fragment,
+    LedgerMetadata,
+    LedgerState,
+    Member,
+)
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.upkeep.leaving import left_by
+from bkspark.protocol.upkeep.repairing import left_by
 
 MEMBERS = tuple(Member(f"bookie-{number}", f"{number:032x}") for number in range(1, 6))
 CLOSED = LedgerMetadata(
@@ -39,7 +44,7 @@ def test_hostile_members_are_refused(left: object) -> None:
     key = layout.ledger_key(7)
     value = json.loads(encode(LEFT, "nonce").partition(b"\n")[2]) | {"left": left}
     with pytest.raises(CorruptDataError):
-        decode(7, envelope.encode(KIND, key, value))
+        decode(7, strict_json.encode(KIND, key, value))
 
 
 def test_a_ledger_that_is_not_closed_has_left_nobody() -> None:
@@ -62,4 +67,4 @@ def test_times_in_a_record_come_back(times: list[int]) -> None:
 def test_times_in_a_record_are_in_order(times: object) -> None:
     value = json.loads(encode(CLOSED, "nonce").partition(b"\n")[2]) | {"times": times}
     with pytest.raises(CorruptDataError):
-        decode(7, envelope.encode(KIND, layout.ledger_key(7), value))
+        decode(7, strict_json.encode(KIND, layout.ledger_key(7), value))

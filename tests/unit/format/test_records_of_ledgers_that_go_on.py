@@ -6,10 +6,9 @@ from dataclasses import replace
 import pytest
 
 from bkspark.errors import CorruptDataError
-from bkspark.format import envelope, layout, ledger_metadata
-from bkspark.protocol.ledger.beginning import Beginning
-from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.ledger.truncating import without_front
+from bkspark.format import layout, ledger_metadata, strict_json
+from bkspark.protocol.ledger.deletion import without_front
+from bkspark.protocol.ledger.metadata import Beginning, LedgerMetadata
 
 from .material import LEDGER, TOKEN, metadata
 
@@ -39,7 +38,7 @@ def test_they_come_back_as_they_went() -> None:
 def test_a_beginning_that_cannot_be_is_refused(wrong: object) -> None:
     value = json.loads(ledger_metadata.encode(begun(), "n").partition(b"\n")[2])
     value["fragments"][-1]["beginning"] = wrong
-    stored = envelope.encode("ledger", layout.ledger_key(LEDGER), value)
+    stored = strict_json.encode("ledger", layout.ledger_key(LEDGER), value)
     with pytest.raises(CorruptDataError, match=r"beginning|malformed"):
         ledger_metadata.decode(LEDGER, stored)
 
@@ -48,6 +47,6 @@ def test_a_beginning_that_cannot_be_is_refused(wrong: object) -> None:
 def test_one_that_contradicts_itself_is_refused(first: int) -> None:
     stored = ledger_metadata.encode(without_front(goes_on(), 4), "n")
     value = {**json.loads(stored.partition(b"\n")[2]), "first_available": first}
-    wrong = envelope.encode("ledger", layout.ledger_key(LEDGER), value)
+    wrong = strict_json.encode("ledger", layout.ledger_key(LEDGER), value)
     with pytest.raises(CorruptDataError):
         ledger_metadata.decode(LEDGER, wrong)

@@ -3,7 +3,7 @@
 import pytest
 
 from bkspark.errors import CorruptDataError
-from bkspark.format import envelope, layout
+from bkspark.format import layout, strict_json
 from bkspark.format.recovery import (
     AWAY_KIND,
     LOST_KIND,
@@ -60,9 +60,9 @@ def test_a_hostile_reason_is_refused(field: str, value: object) -> None:
         "hint": "",
         "told_ms": 0,
     }
-    good = envelope.encode(STUCK_KIND, layout.recovery_key(7), fields)
+    good = strict_json.encode(STUCK_KIND, layout.recovery_key(7), fields)
     assert decode_stuck(7, good).entry_id == 12
-    bad = envelope.encode(STUCK_KIND, layout.recovery_key(7), fields | {field: value})
+    bad = strict_json.encode(STUCK_KIND, layout.recovery_key(7), fields | {field: value})
     with pytest.raises(CorruptDataError):
         decode_stuck(7, bad)
 
@@ -70,10 +70,10 @@ def test_a_hostile_reason_is_refused(field: str, value: object) -> None:
 @pytest.mark.parametrize("value", ["a" * 32, ["A" * 32], ["a"], [["a" * 32]], [None]])
 def test_a_hostile_incarnation_is_refused(value: object) -> None:
     fields = {"id": "bookie-1", "incarnations": value}
-    data = envelope.encode(LOST_KIND, layout.lost_key("bookie-1"), fields)
+    data = strict_json.encode(LOST_KIND, layout.lost_key("bookie-1"), fields)
     with pytest.raises(CorruptDataError):
         decode_lost("bookie-1", data)
-    other = envelope.encode(LOST_KIND, layout.lost_key("bookie-1"), fields | {"id": "bookie-2"})
+    other = strict_json.encode(LOST_KIND, layout.lost_key("bookie-1"), fields | {"id": "bookie-2"})
     with pytest.raises(CorruptDataError):
         decode_lost("bookie-1", other)
 
@@ -84,6 +84,6 @@ def test_a_silent_bookie_is_read_back_and_damage_is_seen() -> None:
     assert decode_away("bookie-1", data) == away
     fields = {"nonce": "00" * 8, "id": "bookie-1", "incarnation": "ab" * 16, "since_ms": 1}
     for wrong in ({"id": "bookie-2"}, {"incarnation": "../x"}, {"since_ms": "1"}):
-        broken = envelope.encode(AWAY_KIND, layout.away_key("bookie-1"), fields | wrong)
+        broken = strict_json.encode(AWAY_KIND, layout.away_key("bookie-1"), fields | wrong)
         with pytest.raises(CorruptDataError):
             decode_away("bookie-1", broken)

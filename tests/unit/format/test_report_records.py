@@ -3,7 +3,7 @@
 import pytest
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
-from bkspark.format import envelope, layout
+from bkspark.format import layout, strict_json
 from bkspark.format.report_record import KIND, ReportRecord, decode, encode
 
 REPORT = ReportRecord("audit", 5, 7, 2, {"NUM_LEDGERS_CHECKED": 9, "NUM_ORPHANED_ENTRY_LOGS": 0})
@@ -16,7 +16,7 @@ def test_it_comes_back_as_it_went() -> None:
 def test_a_record_of_another_verb_is_refused() -> None:
     with pytest.raises(CorruptDataError):
         decode("scrub", encode(REPORT, "nonce"))
-    other = envelope.encode(KIND, layout.report_key("audit"), {"verb": "scrub"})
+    other = strict_json.encode(KIND, layout.report_key("audit"), {"verb": "scrub"})
     with pytest.raises(CorruptDataError, match="another verb"):
         decode("audit", other)
 
@@ -27,7 +27,7 @@ def test_a_record_of_another_verb_is_refused() -> None:
 )
 def test_a_hostile_report_is_refused(field: str, value: object) -> None:
     fields = {"verb": "audit", "began_ms": 5, "ended_ms": 7, "left": 2, "counters": {}}
-    data = envelope.encode(KIND, layout.report_key("audit"), {**fields, field: value})
+    data = strict_json.encode(KIND, layout.report_key("audit"), {**fields, field: value})
     with pytest.raises(CorruptDataError):
         decode("audit", data)
 

@@ -15,7 +15,6 @@ from bkspark.format import (
     cluster,
     cookie,
     cursor_record,
-    envelope,
     journal,
     layout,
     ledger_metadata,
@@ -24,9 +23,9 @@ from bkspark.format import (
     strict_json,
 )
 from bkspark.format.digest import CRC32C, MAC, Digester, canonical_json, crc32c, new_spec
+from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, InlinePart, confirmation
-from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log.ledger_list import PageContents
 from tests.log_with import log_with
 
@@ -88,7 +87,7 @@ def test_marks_that_are_none_are_damage(marks: tuple[int, int]) -> None:
     _, payload = cluster.encode_bookie(FULL_BOOKIE, "n").split(b"\n")
     fields = json.loads(payload)
     fields |= {"high_permille": marks[0], "low_permille": marks[1]}
-    forged = envelope.encode("bookie", "bookies/bookie-1", fields)
+    forged = strict_json.encode("bookie", "bookies/bookie-1", fields)
     with pytest.raises(CorruptDataError, match="marks are malformed"):
         cluster.decode_bookie("bookie-1", forged)
 
@@ -96,7 +95,9 @@ def test_marks_that_are_none_are_damage(marks: tuple[int, int]) -> None:
 @pytest.mark.parametrize("labels", [None, [], {"A": "x"}, {"a": 1}, {"a": "x\n"}, {"a": "x" * 256}])
 def test_labels_that_are_none_are_damage(labels: object) -> None:
     payload = cluster.encode_bookie(FULL_BOOKIE, "n").partition(b"\n")[2]
-    forged = envelope.encode("bookie", "bookies/bookie-1", json.loads(payload) | {"labels": labels})
+    forged = strict_json.encode(
+        "bookie", "bookies/bookie-1", json.loads(payload) | {"labels": labels}
+    )
     with pytest.raises(CorruptDataError, match=r"label|field 'a'"):
         cluster.decode_bookie("bookie-1", forged)
 

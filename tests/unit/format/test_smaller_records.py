@@ -7,10 +7,16 @@ from typing import Any
 import pytest
 
 from bkspark.errors import CorruptDataError
-from bkspark.format import envelope, layout, ledger_metadata, log_record
-from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
+from bkspark.format import layout, ledger_metadata, log_record, strict_json
+from bkspark.protocol.ledger.metadata import (
+    Fragment,
+    LedgerMetadata,
+    LedgerSettings,
+    LedgerState,
+    MadeSmaller,
+    Member,
+)
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import LedgerSettings, MadeSmaller
 
 from .material import log
 
@@ -63,6 +69,6 @@ def test_hostile_sizes_are_refused(changed: dict[str, Any]) -> None:
     value = json.loads(ledger_metadata.encode(SMALLER, "nonce").partition(b"\n")[2])
     place = value if "quorum" in changed else value["smaller"]
     place |= changed
-    data = envelope.encode("ledger", layout.ledger_key(7), value)
+    data = strict_json.encode("ledger", layout.ledger_key(7), value)
     with pytest.raises(CorruptDataError):
         ledger_metadata.decode(7, data)

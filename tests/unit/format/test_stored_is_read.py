@@ -10,7 +10,7 @@ from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import BookKeeperError, InvalidRequestError
 from bkspark.format import add_record, journal, strict_json
 from bkspark.format.digest import canonical_json
-from bkspark.protocol.ledger.commit_times import STEPS_MAX, CommitTimes, TimeStep
+from bkspark.protocol.ledger.metadata import STEPS_MAX, CommitTimes, DigestSpec, TimeStep
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import (
     AddRecord,
@@ -19,7 +19,6 @@ from bkspark.protocol.ledger.record import (
     InlinePart,
     Made,
 )
-from bkspark.protocol.ledger.settings import DigestSpec
 
 DIGESTER = make_digester(DigestSpec(), Password())
 QUORUMS = st.sampled_from([Quorum(3, 3, 2), Quorum(4, 2, 2), Quorum(1, 1, 1)])

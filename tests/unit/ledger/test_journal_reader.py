@@ -4,7 +4,7 @@ import threading
 
 from bkspark.format.digest import Digester
 from bkspark.ledger.journals.journal_reader import JournalReader
-from bkspark.protocol.ledger.settings import DigestSpec
+from bkspark.protocol.ledger.metadata import DigestSpec
 
 SECONDS_MAX = 20.0
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bkspark.ledger.striping import stripes_of
-from bkspark.log.batch.block_cutter import BlockCutter
+from bkspark.log.batch.attempt_writer import BlockCutter
 from bkspark.log.batch.target import BlockSettings
 from bkspark.log.reading.read_slices import _rows_between
 from bkspark.protocol.ledger.record import EntryLog, stripe_row_count

@@ -7,8 +7,8 @@ from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema
 from bkspark.log.schema import schema_after
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.log.contents import LogSettings
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.settings import LogSettings
 
 BASE = pa.schema([("id", pa.int64()), ("text", pa.string())])
 

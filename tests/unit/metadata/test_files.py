@@ -13,8 +13,7 @@ from bkspark.metadata import directory, files
 from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.directory import open_directory
 from bkspark.metadata.files import FileMetadataStore
-from bkspark.metadata.versioned_store import MARKER
-from bkspark.metadata.versions import VersionedRecords
+from bkspark.metadata.versioned_store import MARKER, VersionedRecords
 from bkspark.storage import posix_calls
 from tests.kit.faulty import FaultyOs
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from bkspark.errors import BookKeeperError, MetadataVersionError, OutcomeUnknownError
-from bkspark.metadata import versions
+from bkspark.metadata import versioned_store
 from bkspark.metadata.contract import VersionedBytes
-from bkspark.metadata.versions import VersionedRecords
+from bkspark.metadata.versioned_store import VersionedRecords
 
 KEY = "ledgers/1"
 Files = dict[str, bytes]
@@ -311,7 +311,7 @@ SCENARIOS = {
 @pytest.fixture(autouse=True)
 def _one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     # Attempts of ``get`` know nothing of each other: the second one finds no new kind of state.
-    monkeypatch.setattr(versions, "_GET_ATTEMPTS_MAX", 1)
+    monkeypatch.setattr(versioned_store, "_GET_ATTEMPTS_MAX", 1)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -5,10 +5,9 @@ from itertools import count
 from bkspark.format import log_record
 from bkspark.metadata.zookeeper import VALUE_BYTES_MAX
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.log.contents import LogSettings
 from bkspark.protocol.log.ledger_list import LoggedLedger
-from bkspark.protocol.log.paging import paged
-from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.settings import LogSettings
+from bkspark.protocol.log.record import LogRecord, paged
 from tests.log_with import log_with
 
 NOW = 1_795_405_058_537

@@ -3,7 +3,7 @@
 import pytest
 
 from bkspark.errors import InvalidRequestError
-from bkspark.protocol.log.batch_order import is_repeated, other_rows
+from bkspark.protocol.log.batch import is_repeated, other_rows
 
 
 def test_the_last_batch_is_repeated_and_a_later_one_is_new() -> None:

@@ -9,17 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bkspark.ledger.handles.how_far import Answers, _Look
-from bkspark.ledger.journals.journal_end import JournalEnd
-from bkspark.ledger.journals.member_end import MemberEnd
+from bkspark.ledger.journals.journal_pages import JournalEnd
+from bkspark.ledger.journals.member_journals import MemberEnd
 from bkspark.log.reading.offset_by_time import first_entry_since
 from bkspark.protocol.bounds import NUMBER_MAX
-from bkspark.protocol.ledger.commit_times import STEPS_MAX, CommitTimes, TimeStep
-from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.metadata import (
+    FIRST,
+    STEPS_MAX,
+    CommitTimes,
+    ConfirmedEnd,
+    LedgerMetadata,
+    TimeStep,
+)
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, Made
-from bkspark.protocol.ledger.standing import FIRST, ConfirmedEnd
 from bkspark.protocol.log import compaction
 from bkspark.protocol.log.compaction import compacted, time_steps_of
+from bkspark.protocol.log.contents import LogSettings
 from bkspark.protocol.log.ledger_list import (
     NO_PAGES,
     LoggedLedger,
@@ -28,9 +34,7 @@ from bkspark.protocol.log.ledger_list import (
     first_since,
     pages_of,
 )
-from bkspark.protocol.log.lost import with_lost
-from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.settings import LogSettings
+from bkspark.protocol.log.record import LogRecord, with_lost
 from bkspark.protocol.recovery.steps import Close
 from bkspark.protocol.writer.adding import PendingAdds
 from bkspark.protocol.writer.steps import (

@@ -13,10 +13,10 @@ from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.log import compaction
 from bkspark.protocol.log.compaction import MergeRange, compacted, runs_of
+from bkspark.protocol.log.contents import LogSettings
 from bkspark.protocol.log.ledger_list import LoggedLedger, PageContents, versions_of
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.retention import retained_from
-from bkspark.protocol.log.settings import LogSettings
 from tests.log_with import log_with
 
 from .test_log import EMPTY, ledger, splice

@@ -5,7 +5,7 @@ from itertools import combinations, product
 
 import pytest
 
-from bkspark.protocol.ledger.confirmed import Confirmed, confirmed, witnesses
+from bkspark.protocol.ledger.evidence import Confirmed, confirmed, witnesses
 from bkspark.protocol.ledger.quorum import Quorum
 
 QUORUMS = [(1, 1, 1), (2, 2, 1), (2, 2, 2), (3, 3, 2), (3, 3, 3), (3, 2, 1), (3, 2, 2), (4, 3, 2)]

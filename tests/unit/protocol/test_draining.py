@@ -7,8 +7,12 @@ import pytest
 
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.upkeep.draining import is_kept_without, is_named, places_to_leave
-from bkspark.protocol.upkeep.repairing import MemberState
+from bkspark.protocol.upkeep.repairing import (
+    MemberState,
+    is_kept_without,
+    is_named,
+    places_to_leave,
+)
 
 MEMBERS = tuple(Member(f"bookie-{n}", f"{n:032x}") for n in range(6))
 CLOSED = LedgerMetadata(

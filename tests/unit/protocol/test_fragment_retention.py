@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bkspark.protocol.ledger.beginning import Beginning
-from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.metadata import Beginning, LedgerMetadata
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.retention import beginning_at, known_bytes, retained_from, retained_inside

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bkspark.protocol.bookies.fullness import USUAL_MARKS, Marks, is_full, told
+from bkspark.protocol.bookies import USUAL_MARKS, Marks, is_full, told
 
 MARKS = Marks(950, 900)
 

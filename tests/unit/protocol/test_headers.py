@@ -3,7 +3,7 @@
 import pytest
 
 from bkspark.errors import LedgerFencedError
-from bkspark.protocol.bookies.fullness import USUAL_MARKS
+from bkspark.protocol.bookies import USUAL_MARKS
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import confirmation, header

@@ -3,7 +3,7 @@
 import pytest
 
 from bkspark.protocol import bounds
-from bkspark.protocol.bookies.labels import labels_after, require_label_name, require_labels
+from bkspark.protocol.bookies import labels_after, require_label_name, require_labels
 
 LONGEST = "a" * bounds.LABEL_NAME_LENGTH_MAX
 

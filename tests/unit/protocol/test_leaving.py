@@ -7,8 +7,15 @@ import pytest
 from bkspark.errors import InvalidRequestError
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.upkeep.leaving import barred, leavers, left_by, may_leave, unnamed
-from bkspark.protocol.upkeep.repairing import Place, replaced
+from bkspark.protocol.upkeep.repairing import (
+    Place,
+    barred,
+    leavers,
+    left_by,
+    may_leave,
+    replaced,
+    unnamed,
+)
 
 OLD, SECOND, THIRD, FOURTH = (Member(name, "1") for name in ("old", "second", "third", "fourth"))
 OPEN = LedgerMetadata(

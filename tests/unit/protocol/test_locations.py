@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from bkspark.errors import NoSuchEntryError
+from bkspark.protocol.ledger.deletion import without_front
 from bkspark.protocol.ledger.locations import Home, Locations
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.truncating import without_front
 
 A, B, C, D, E = (Member(name, "1") for name in "abcde")
 TOKEN = "a" * 32

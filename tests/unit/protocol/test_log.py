@@ -6,14 +6,19 @@ from dataclasses import replace
 import pytest
 
 from bkspark.errors import InvalidRequestError, OutcomeUnknownError
-from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.metadata import (
+    DigestSpec,
+    Fragment,
+    LedgerMetadata,
+    LedgerSettings,
+    LedgerState,
+    Member,
+)
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import Transaction
-from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings
-from bkspark.protocol.log.dropped import DroppedLedgers
+from bkspark.protocol.log.contents import DroppedLedgers, LogSettings
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.settings import LogSettings
 from tests.log_with import log_with
 
 EMPTY = LogRecord("events", LogSettings(Quorum(2, 2, 1), DigestSpec("MAC", "03", "04")), b"old")

@@ -13,13 +13,11 @@ from bkspark.errors import (
     NoSuchLedgerError,
     OutcomeUnknownError,
 )
-from bkspark.protocol.ledger.metadata import LedgerState
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerSettings, LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings
-from bkspark.protocol.log.dropped import DroppedLedgers
+from bkspark.protocol.log.contents import DroppedLedgers, LogSettings
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.settings import LogSettings
 from bkspark.protocol.log.stream_run import QUERIES_MAX, RUNS_MAX, StreamRun, app_id, with_run
 from tests.log_with import log_with
 

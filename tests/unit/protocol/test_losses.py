@@ -8,8 +8,14 @@ from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, InlinePart, Piece
-from bkspark.protocol.recovery.losses import GivenUp, given_up, losses, not_shown
-from bkspark.protocol.recovery.verdicts import Doubt, MemberAnswer
+from bkspark.protocol.recovery.verdicts import (
+    Doubt,
+    GivenUp,
+    MemberAnswer,
+    given_up,
+    losses,
+    not_shown,
+)
 
 BOOKIES = tuple(Member(f"bookie-{n}", "0" * 32) for n in range(7))
 

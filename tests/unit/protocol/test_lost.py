@@ -14,8 +14,8 @@ from bkspark.protocol.log.ledger_list import (
     PageContents,
     lost_in,
 )
-from bkspark.protocol.log.lost import with_lost
-from bkspark.protocol.log.stream_position import batch_end
+from bkspark.protocol.log.record import with_lost
+from bkspark.protocol.log.stream_run import batch_end
 from tests.log_with import log_with
 
 from .test_log import LOG

@@ -6,8 +6,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bkspark.protocol.ledger.evidence import counts, counts_in, first_behind, is_owner, owners
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.ownership import counts, counts_in, first_behind, is_owner, owners
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, confirmation
 

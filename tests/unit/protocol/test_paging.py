@@ -15,8 +15,7 @@ from bkspark.format import log_page, log_record
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.compaction import compacted
 from bkspark.protocol.log.ledger_list import LoggedLedger, LogPage, PageContents, ids_of
-from bkspark.protocol.log.paging import paged
-from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.record import LogRecord, paged
 from bkspark.protocol.log.retention import retained_from
 from tests.log_with import log_with
 from tests.unpaged import unpaged

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bkspark.errors import NotEnoughBookiesError
-from bkspark.protocol.bookies.placement import (
+from bkspark.protocol.bookies import (
     WEIGHT_MULTIPLE_MAX,
     Candidate,
     choose,

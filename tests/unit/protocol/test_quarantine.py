@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bkspark.protocol.bookies.quarantine import (
+from bkspark.protocol.bookies import (
     FAILURES_MAX,
     QUARANTINE_SECONDS,
     WINDOW_SECONDS,

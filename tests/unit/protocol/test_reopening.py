@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 
 from bkspark.errors import InvalidRequestError, InvalidTermError, LedgerFencedError
 from bkspark.format import ledger_metadata
-from bkspark.protocol.ledger.beginning import Beginning
+from bkspark.protocol.ledger.evidence import owners
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import (
+    Beginning,
     Fragment,
     LedgerMetadata,
     LedgerState,
 )
-from bkspark.protocol.ledger.ownership import owners
 from bkspark.protocol.recovery.conclusions import Decision, Term
 from bkspark.protocol.recovery.reopening import Reopening
-from bkspark.protocol.recovery.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
+from bkspark.protocol.recovery.steps import LookAgain, Open, Opened, Prune, Take, Took
 from tests.protocol.recovery_scene import record_of
 
 from .test_ledger import CLOSED, ensemble, fragment, ledger

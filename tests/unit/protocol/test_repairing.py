@@ -7,9 +7,15 @@ import pytest
 
 from bkspark.errors import InvalidRequestError
 from bkspark.protocol.ledger.locations import Locations
-from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.metadata import (
+    Fragment,
+    LedgerMetadata,
+    LedgerSettings,
+    LedgerState,
+    MadeSmaller,
+    Member,
+)
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import LedgerSettings, MadeSmaller
 from bkspark.protocol.upkeep.repairing import (
     MemberState,
     Need,

@@ -7,10 +7,16 @@ import pytest
 
 from bkspark.errors import InvalidRequestError
 from bkspark.protocol.ledger import sizes
-from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.metadata import (
+    Fragment,
+    LedgerMetadata,
+    LedgerSettings,
+    LedgerState,
+    MadeSmaller,
+    Member,
+)
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import LedgerSettings, MadeSmaller
-from bkspark.protocol.log.settings import LogSettings
+from bkspark.protocol.log.contents import LogSettings
 
 WANTED, MADE = Quorum(3, 3, 2), Quorum(2, 2, 2)
 MEMBERS = tuple(Member(f"bookie-{n}", f"{n:032x}") for n in range(6))

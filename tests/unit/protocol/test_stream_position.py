@@ -3,7 +3,7 @@
 import pytest
 
 from bkspark.errors import InvalidRequestError, NoSuchEntryError
-from bkspark.protocol.log.stream_position import (
+from bkspark.protocol.log.stream_run import (
     Extent,
     Position,
     Resumption,

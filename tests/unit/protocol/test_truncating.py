@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bkspark.errors import InvalidRequestError, NoSuchEntryError
+from bkspark.protocol.ledger.deletion import oldest_owner, without_front
+from bkspark.protocol.ledger.evidence import counts, owners
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import (
     FRAGMENTS_MAX,
@@ -15,10 +17,8 @@ from bkspark.protocol.ledger.metadata import (
     LedgerState,
     Member,
 )
-from bkspark.protocol.ledger.ownership import counts, owners
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord
-from bkspark.protocol.ledger.truncating import oldest_owner, without_front
 
 QUORUM = Quorum(3, 3, 2)
 MEMBERS = tuple(Member(name, "1" * 32) for name in "abc")

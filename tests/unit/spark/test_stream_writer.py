@@ -12,7 +12,7 @@ from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import InvalidRequestError
 from bkspark.log.creating import create_log
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.log.settings import LogSettings
+from bkspark.protocol.log.contents import LogSettings
 from bkspark.spark.options import parse
 from bkspark.spark.writer import BookKeeperStreamWriter
 

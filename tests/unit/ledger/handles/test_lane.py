@@ -13,10 +13,8 @@ import pytest
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.hanging import HangMemory
-from bkspark.ledger.handles import appender, lane
-from bkspark.ledger.handles.appender import Appender
-from bkspark.ledger.handles.lane import Framed, Lane
-from bkspark.ledger.handles.lanes import Lanes
+from bkspark.ledger.handles import lane
+from bkspark.ledger.handles.lane import Appender, Framed, Lane, Lanes
 from bkspark.protocol.writer.steps import Failed
 
 ADDRESS = BookieAddress("bookie-1", "a" * 32, "c" * 32, "memory://a")
@@ -72,7 +70,7 @@ def test_a_lane_that_hangs_is_remembered(
 ) -> None:
     gate = threading.Event()
     hangs: Any = SimpleNamespace(end=0, append=lambda _frame: gate.wait(60), close=lambda: None)
-    monkeypatch.setattr(appender, "post_check", lambda *_, **__: None)
+    monkeypatch.setattr(lane, "post_check", lambda *_, **__: None)
     its_lane = lane_to(lambda _event: None, hangs)
     its_lane.send(framed(0, 10))
     if is_given_up:
@@ -139,7 +137,7 @@ def test_only_quick_bookies_are_written_to_in_turn(
         yield
 
     monkeypatch.setattr(environment, "monotonic", lambda: now[0])
-    monkeypatch.setattr(appender, "post_check", lambda *_, **__: None)
+    monkeypatch.setattr(lane, "post_check", lambda *_, **__: None)
     ledger: Any = SimpleNamespace(ledger_id=1, term=1, token="b" * 32)
     journal: Any = SimpleNamespace(append=store)
     its_appender = Appender(ADDRESS, ledger, journal, advisory_lock)

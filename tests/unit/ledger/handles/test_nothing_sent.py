@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from bkspark.errors import NotEnoughBookiesError, NothingSentError, OutcomeUnknownError
-from bkspark.ledger.handles.turns import known
+from bkspark.ledger.handles.writer import known
 from bkspark.log.undecided import Undecided, with_outcome
 
 LEDGER: Any = SimpleNamespace(ledger_id=7)

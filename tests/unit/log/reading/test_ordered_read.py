@@ -14,7 +14,7 @@ from bkspark.log.reading import ordered_read
 from bkspark.log.reading.log_view import look_at
 from bkspark.log.reading.ordered_read import read_ledger_in_order, read_view_in_order
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.log.settings import LogSettings
+from bkspark.protocol.log.contents import LogSettings
 
 
 @pytest.fixture
