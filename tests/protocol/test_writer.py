@@ -10,7 +10,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from bkspark.errors import BookieUnavailableError, LedgerFencedError
+from bkspark.errors import (
+    BookieUnavailableError,
+    LedgerFencedError,
+    NothingSentError,
+    OutcomeUnknownError,
+)
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
@@ -175,6 +180,22 @@ def test_what_each_member_has_stored_is_known() -> None:
     )
     writer.receive(Swapped(swapped))
     assert writer.pending.stored == (-1, 0, -1)
+
+
+def test_the_writer_of_a_ledger_that_is_gone_closes_nothing() -> None:
+    writer = LedgerWriter(ledger_of(Quorum(3, 3, 2), ["a", "b", "c"]))
+    with pytest.raises(LedgerFencedError, match="does not exist any more"):
+        writer.closed(None)
+
+
+def test_what_one_bookie_was_not_sent_may_have_reached_another() -> None:
+    writer = LedgerWriter(ledger_of(Quorum(3, 3, 2), ["a", "b", "c"]))
+    writer.receive(Submitted(1, 1))
+    refused = NothingSentError("too many open files; nothing was sent", hint="close some")
+    [end] = (i for i in writer.receive(Failed(0, "a", refused)) if isinstance(i, EndWriter))
+    assert type(end.error) is OutcomeUnknownError
+    assert end.error.args[0] == "ledger 7: too many open files"
+    assert end.error.hint == "close some"
 
 
 def test_a_writer_that_changed_too_often_looks_for_nobody() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bkspark.errors import InvalidRequestError, NoSuchEntryError
+from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.protocol.log.compaction import runs_of
 from bkspark.protocol.log.data_loss import lost
 from bkspark.protocol.log.ledger_list import (
@@ -14,7 +14,7 @@ from bkspark.protocol.log.ledger_list import (
     PageContents,
     lost_in,
 )
-from bkspark.protocol.log.record import with_lost
+from bkspark.protocol.log.record import missing_end, with_lost
 from bkspark.protocol.log.stream_run import batch_end
 from tests.log_with import log_with
 
@@ -64,6 +64,19 @@ def test_lost_places_are_found_without_a_look_at_other_pages() -> None:
     assert list(lost_in(stretches, 0, 15, Source())) == []
     assert list(lost_in(stretches, PLACE.end_offset, behind.end_offset, Source())) == []
     assert set(asked) == {"one"}
+
+
+def test_offsets_of_lost_places_are_counted() -> None:
+    log = with_lost(OPENED, 4)
+    assert list(log.lost_in(0, log.end_offset)) == [PLACE]
+    assert log.lost_count(0, log.end_offset) == LOST_ENTRIES
+    assert [log.lost_count(0, 20), log.lost_count(17, 20), log.lost_count(0, 15)] == [5, 3, 0]
+
+
+def test_the_end_of_a_log_that_is_missing_says_the_way_out() -> None:
+    error = missing_end("events", NoSuchLedgerError("there is no ledger 4"))
+    assert "'events' ends in a ledger whose metadata record is missing" in str(error)
+    assert "bkspark metadata damaged" in str(error)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,11 @@ from bkspark.protocol.log.stream_run import (
     Extent,
     Position,
     Resumption,
+    StreamRun,
     begin_at,
+    require_cluster,
     require_order,
+    require_same_cluster,
     resume,
 )
 
@@ -21,6 +24,16 @@ OPEN = Extent("events", generation=3, first_offset=10, end_offset=50, has_open_e
 def test_a_position_inside_is_where_the_query_goes_on(offset, fails_on_loss):
     start = Position(3, offset)
     assert resume(start, LOG, fails_on_loss=fails_on_loss) == Resumption(start)
+
+
+def test_a_query_reads_and_writes_the_cluster_of_its_checkpoint():
+    for before in ("", "one"):
+        require_cluster(before, "one", "events")
+        require_same_cluster(StreamRun("q", "r"), before, "one")
+    with pytest.raises(InvalidRequestError, match="of log 'events' in cluster two"):
+        require_cluster("two", "one", "events")
+    with pytest.raises(InvalidRequestError, match="now leads to cluster one"):
+        require_same_cluster(StreamRun("q", "r"), "two", "one")
 
 
 def test_truncated_rows_are_an_error():
