@@ -206,7 +206,7 @@ def require_true(pair: Pair, result: Result, *, tidies: bool) -> None:
         tried.append(ending)
         if _is_of_another(pair, result, ending):
             continue
-        if any(_is_like(one, outcomes, seen) for one in _with_runs(pair, ending)):
+        if any(_is_like(one, outcomes, seen) for one in _with_runs(pair, ending, outcomes)):
             break
         if is_twice and ending.seen == seen:
             break
@@ -251,11 +251,12 @@ def _is_of_another(pair: Pair, result: Result, ending: Ending) -> bool:
     return is_meant and ending.is_behind and pair.inner_changes_generation
 
 
-def _with_runs(pair: Pair, ending: Ending) -> Iterator[Ending]:
-    """``ending``, and the same with the runs of refused batches registered."""
+def _with_runs(pair: Pair, ending: Ending, outcomes: tuple[Outcome, Outcome]) -> Iterator[Ending]:
+    """``ending``, and the same with the runs of batches that are refused, there or here."""
     yield ending
-    for refused, operation in zip(ending.refused, (pair.outer, pair.inner)):
-        if not refused or operation.registers is None:
+    both = zip(ending.refused, outcomes, (pair.outer, pair.inner))
+    for refused, outcome, operation in both:
+        if not (refused or outcome.error) or operation.registers is None:
             continue
         name, query, run = operation.registers
         log = ending.seen.get(f"log {name}")

@@ -144,13 +144,14 @@ def _of_rows() -> Iterator[Operation]:
         "write rows of a transaction", write(100, transaction=transaction), TAKEN, None, True
     )
     yield Operation("abort rows", write_in_vain)
-    yield Operation("commit rows", commit_planned, TAKEN, with_planned_write)
-    yield Operation("abort a commit", abort_planned, set_up=with_planned_write)
+    yield Operation("commit rows", commit_planned, TAKEN, with_planned_write, True)
+    yield Operation("abort a commit", abort_planned, (), with_planned_write, True)
     yield Operation(
         "delete the ledger of a commit",
         delete_planned,
         (*NO_LOG, InvalidRequestError),
         with_planned_write,
+        is_idempotent=True,
     )
     yield _streaming("stream on", "run-2", 2, may=gone_back, set_up=with_stream)
     yield Operation("write rows of a new log", write(400, GONE), TAKEN)
@@ -192,7 +193,7 @@ def _of_ledgers() -> Iterator[Operation]:
     yield Operation("write a ledger on a new bookie", write_ledger, full, with_new_bookie)
     yield Operation("write a ledger beside a full bookie", write_ledger, full, with_full_disk)
     yield Operation("delete a ledger", delete, NO_LOG, is_idempotent=True)
-    yield Operation("delete a left ledger", delete_left, NO_LOG)
+    yield Operation("delete a left ledger", delete_left, NO_LOG, is_idempotent=True)
     yield Operation("recover a ledger", recover, NO_LOG)
 
 

@@ -17,6 +17,7 @@ from bkspark.format import layout
 from bkspark.ledger.creating import log_of
 from bkspark.log.opening import close_tail
 from bkspark.protocol.ledger.metadata import LedgerState
+from bkspark.protocol.log.contents import Retention
 
 from .acts import batch
 from .names import BOOKIES, CHAINED, IDLE, ROWS, SILENT, UNBOUNDED
@@ -25,6 +26,8 @@ from .world import HOUR_MS, Contents, World
 NAME = "closures"
 
 Seen = dict[str, Any]
+NOTHING_LEFT = (False, Retention(), {})
+"""What the record of a deleted log, or of one whose first write failed, need not tell."""
 
 
 @cache
@@ -116,8 +119,9 @@ def see(world: World) -> Seen:
             ids = {str(i) for i in (*seen.value.listed_ids, *seen.value.tail)}
             alone -= ids
             if seen.value.is_tombstone:
-                left = seen.value
-                found[f"gone {name}"] = (left.is_sealed, left.retention, left.transactions)
+                left = (seen.value.is_sealed, seen.value.retention, seen.value.transactions)
+                if left != NOTHING_LEFT:
+                    found[f"gone {name}"] = left
             else:
                 key = (name, around, _about(contents, f"/{name}", ids))
                 found[f"log {name}"] = _once(key, partial(_log, keeper, name))
