@@ -197,9 +197,10 @@ def test_rb_11_damage_is_not_an_absence(
         data = data[: begin + 200]
     memory_rig.replace_file(writer.names[0], name, bytes(data))
     if not is_doubted:
+        read_tail = fencing.read_tail
 
         def trusting(*args: object, **options: object) -> fencing.JournalTail:
-            return replace(fencing.read_tail(*args, **options), tail=Tail.CLEAN)
+            return replace(read_tail(*args, **options), tail=Tail.CLEAN)
 
         monkeypatch.setattr(fencing, "read_tail", trusting)
         writer.recover(run=one_by_one(lost=[writer.names[1]]))
