@@ -206,7 +206,7 @@ def require_true(pair: Pair, result: Result, *, tidies: bool) -> None:
         tried.append(ending)
         if _is_of_another(pair, result, ending):
             continue
-        if any(_is_like(one, outcomes, seen) for one in _with_runs(pair, ending, outcomes)):
+        if any(_is_like(one, outcomes, seen) for one in _with_runs(pair, ending, outcomes, seen)):
             break
         if is_twice and ending.seen == seen:
             break
@@ -251,7 +251,9 @@ def _is_of_another(pair: Pair, result: Result, ending: Ending) -> bool:
     return is_meant and ending.is_behind and pair.inner_changes_generation
 
 
-def _with_runs(pair: Pair, ending: Ending, outcomes: tuple[Outcome, Outcome]) -> Iterator[Ending]:
+def _with_runs(
+    pair: Pair, ending: Ending, outcomes: tuple[Outcome, Outcome], seen: Seen
+) -> Iterator[Ending]:
     """``ending``, and the same with the runs of batches that are refused, there or here."""
     yield ending
     both = zip(ending.refused, outcomes, (pair.outer, pair.inner))
@@ -259,10 +261,16 @@ def _with_runs(pair: Pair, ending: Ending, outcomes: tuple[Outcome, Outcome]) ->
         if not (refused or outcome.error) or operation.registers is None:
             continue
         name, query, run = operation.registers
-        log = ending.seen.get(f"log {name}")
+        log = ending.seen.get(f"log {name}") or _new_log(seen.get(f"log {name}"))
         if log is not None:
             registered = log | {"streams": log["streams"] | {query: run}}
             yield replace(ending, seen=ending.seen | {f"log {name}": registered})
+
+
+def _new_log(log: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A log that the registering of a run has made; it has no rows and no other run."""
+    is_new = log is not None and not log["rows"] and len(log["streams"]) == 1
+    return log if is_new else None
 
 
 def _is_like(ending: Ending, outcomes: tuple[Outcome, Outcome], seen: Seen) -> bool:
