@@ -25,7 +25,7 @@ from bkspark.bookie.contract import told_of
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import BookKeeperError, InvalidRequestError
-from bkspark.format import layout
+from bkspark.format import arrow_schema, layout
 from bkspark.format.arrow_schema import OFFSET_COLUMN
 from bkspark.log.reading.ledger_files import OpenBookies, find_records, placed_logs
 from bkspark.log.reading.read_slices import OffsetRange, plan_log
@@ -477,7 +477,7 @@ class _Demo:
         with self._narrator.step("asking which replicas were no good") as done:
             log = cluster.log(LOG).value
             everything = OffsetRange(log.first_offset, log.end_offset)
-            reader = SliceReader(pa.schema([("flight", pa.int32())]))
+            reader = SliceReader(arrow_schema.decode(log.schema))  # the damage is in one column
             count = 0
             for task in plan_log(cluster, log, everything, Password(), task_bytes=2**62):
                 count += sum(batch.num_rows for batch in reader.read(task))

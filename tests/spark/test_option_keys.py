@@ -60,7 +60,7 @@ EXPECTED: dict[str, list[int] | str] = {
     ),
     "read-minPartitions": "unknown option 'minpartitions': maxBytesPerPartition limits",
     "write-kafka": "unknown option 'kafka.bootstrap.servers': there are no brokers",
-    "follow-startingTimestamp": f"unknown option 'startingtimestamp': {RANGE}",
+    "follow-startingTimestamp": STREAM,
 }
 
 
