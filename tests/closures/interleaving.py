@@ -258,7 +258,8 @@ def _with_runs(
     yield ending
     both = zip(ending.refused, outcomes, (pair.outer, pair.inner))
     for refused, outcome, operation in both:
-        if not (refused or outcome.error) or operation.registers is None:
+        is_collected = outcome.error is not None and pair.inner.name.startswith("collect")
+        if not (refused or is_collected) or operation.registers is None:
             continue
         name, query, run = operation.registers
         log = ending.seen.get(f"log {name}") or _new_log(seen.get(f"log {name}"))
