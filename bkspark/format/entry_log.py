@@ -54,6 +54,9 @@ BLOCK_ROWS_MAX = 2**24
 BLOCK_BYTES_MAX = 2**30
 """Most bytes of a block's rows before compression; only a single row can exceed the wanted size."""
 
+BLOCK_LENGTH_MAX = 2 * BLOCK_BYTES_MAX
+"""Most stored bytes of a block, with padding and metadata. A reader reserves so much memory."""
+
 UNPACKED_BYTES_FREE = 128 * 2**20
 UNPACKED_RATIO_MAX = 256
 """A compressed block may claim ``UNPACKED_BYTES_FREE`` bytes, or this multiple of its stored size
@@ -168,7 +171,13 @@ class EntryLogEncoder:
                 hint="write with the option compression=none",
             )
         packed, size = self._sections_of(block, ordinal)
-        self._blocks.append(Block(ordinal, self._row_count, batch.num_rows, offset, packed, size))
+        found = Block(ordinal, self._row_count, batch.num_rows, offset, packed, size)
+        if not _are_sane([found]):
+            raise InvalidRequestError(
+                f"a block of {batch.num_rows:,} rows takes {length:,} bytes, which readers refuse",
+                hint="write fewer columns, or smaller blocks with the option targetBlockBytes",
+            )
+        self._blocks.append(found)
         self._row_count += batch.num_rows
         return block if ordinal else [self._head, *block]
 
@@ -377,7 +386,10 @@ def _cut(parts: Sequence[Buffer], lengths: Sequence[int]) -> Iterator[list[memor
 
 
 def _are_sane(blocks: Sequence[Block]) -> bool:
-    return all(0 < block.row_count <= BLOCK_ROWS_MAX and block.length > 0 for block in blocks)
+    return all(
+        0 < block.row_count <= BLOCK_ROWS_MAX and 0 < block.length <= BLOCK_LENGTH_MAX
+        for block in blocks
+    )
 
 
 def _unpacked_max(length: int) -> int:

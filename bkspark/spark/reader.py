@@ -188,7 +188,10 @@ def _partitions(cluster: Cluster, options: Options) -> list[TaskPartition]:
         seen = cluster.log(name)
         try:
             return _log_partitions(cluster, seen.value, options)
-        except NoSuchEntryError:
+        except (
+            NoSuchEntryError,
+            NoSuchLedgerError,
+        ):  # the search for a time reads a ledger's record
             if cluster.logs.is_current(name, seen):
                 raise
     return _log_partitions(cluster, cluster.log(name).value, options)

@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from bkspark.cluster import arguments
 from bkspark.errors import BookKeeperError, InvalidRequestError
+from bkspark.quantities import shown
 from bkspark.spark import options as options_module
 from bkspark.spark.option_table import Use
 from bkspark.spark.options import Options
@@ -164,8 +165,7 @@ def read_log(
     spark: "SparkSession", name: str, columns: Sequence[str] | None, options: Mapping[str, object]
 ) -> "DataFrame":
     """Return the log as a DataFrame (see ``bkspark.read``)."""
-    chosen = None if columns is None else arguments.several("columns", columns) or [""]
-    wanted = None if chosen is None else ", ".join(map(_quoted, chosen))
+    wanted = None if columns is None else _listed(columns)
     reader = spark.read.format("bookkeeper")
     for option, value in {**options, "columns": wanted}.items():
         if value is not None:
@@ -173,13 +173,19 @@ def read_log(
     return reader.load(name)
 
 
-def _quoted(name: object) -> str:
-    """Return a column's name as the option ``columns`` takes it."""
-    if not isinstance(name, str) or not name:
+def _listed(columns: Sequence[str]) -> str:
+    """Return the names of ``columns`` as the option ``columns`` takes them.
+
+    Raises:
+        InvalidRequestError: not a list of names, or an empty one.
+    """
+    names = arguments.several("columns", columns)
+    if not names or not all(isinstance(name, str) and name for name in names):
         raise InvalidRequestError(
-            f"columns must be names, not {name!r}", hint="name columns of the log"
+            f"columns must be names, not {shown([*names])}",
+            hint="name columns of the log, or leave columns out to read all",
         )
-    return "`" + name.replace("`", "``") + "`"
+    return ", ".join("`" + name.replace("`", "``") + "`" for name in names)
 
 
 @contextmanager

@@ -158,6 +158,12 @@ MUTANTS = (
         (f"{COLUMNS}::test_a_block_that_readers_would_refuse_is_not_written",),
     ),
     Mutant(
+        "a block may claim any length",
+        "entry_log._are_sane",
+        Replace("0 < block.length <= BLOCK_LENGTH_MAX", "0 < block.length"),
+        (f"{COLUMNS}::test_a_block_takes_no_more_room_than_its_bound",),
+    ),
+    Mutant(
         "the columns of a block are read one by one",
         "ranges_to_read",
         Replace("begin - ranges[-1][1] <= bytes_per_request", "False"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.format import arrow_message
+from bkspark.format import entry_log as entry_log_format
 from bkspark.format.arrow_message import BatchLayout
 from bkspark.format.digest import CRC32C, MAC
 from bkspark.format.entry_log import (
@@ -267,4 +268,18 @@ def test_a_block_that_readers_would_refuse_is_not_written(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(BatchLayout, "section_lengths", shorter)
     with pytest.raises(InvalidRequestError, match="in a form that readers refuse: the block has"):
+        entry_log(ROWS)
+
+
+def test_a_block_takes_no_more_room_than_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader of some columns reserves the whole block before it reads a byte."""
+    stored = entry_log(ROWS)
+    [block] = blocks_of(stored)
+    monkeypatch.setattr(entry_log_format, "BLOCK_LENGTH_MAX", block.length)
+    assert read_entry_log(stored) == [ROWS]
+    assert read_entry_log(entry_log(ROWS)) == [ROWS]
+    monkeypatch.setattr(entry_log_format, "BLOCK_LENGTH_MAX", block.length - 1)
+    with pytest.raises(CorruptDataError, match="block index contradicts its record"):
+        read_entry_log(stored)
+    with pytest.raises(InvalidRequestError, match=f"takes {block.length:,} bytes, which readers"):
         entry_log(ROWS)

@@ -13,7 +13,7 @@ from bkspark.format import layout
 from bkspark.ledger.deleting import delete_log, make_tombstone
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.log import truncation
-from bkspark.log.reading import ordered_read
+from bkspark.log.reading import offset_by_time, ordered_read
 from bkspark.spark.source import BookKeeperDataSource
 from tests.kit.faulty import StorageFaults
 
@@ -242,3 +242,32 @@ def test_a_follower_is_told_what_was_let_go_of(keeper):
         log.truncate(2)
         with pytest.raises(NoSuchEntryError, match="'b' is truncated below offset 2, so offset 0"):
             next(entries)
+
+
+def test_a_read_by_time_is_planned_anew_if_a_ledger_goes_during_its_search(
+    small_cluster, log, monkeypatch
+):
+    real, seen = offset_by_time.offset_since, []
+
+    def search(*asked):
+        if not seen:
+            seen.append(log.truncate(4))
+            raise NoSuchLedgerError("there is no ledger 0")
+        return real(*asked)
+
+    time = log.ledgers[2].first_ms
+    monkeypatch.setattr(offset_by_time, "offset_since", search)
+    read = Batch(small_cluster.uri, startingTimestamp=str(time))
+    rows = read.rows(read.plan())
+    assert (rows, len(seen)) == ([4, 5, 6, 7], 1)
+
+
+def test_a_search_for_a_time_that_finds_no_ledger_of_the_log_as_it_is_fails(
+    small_cluster, log, monkeypatch
+):
+    def search(*_):
+        raise NoSuchLedgerError("there is no ledger 0")
+
+    monkeypatch.setattr(offset_by_time, "offset_since", search)
+    with pytest.raises(NoSuchLedgerError, match="there is no ledger 0"):
+        Batch(small_cluster.uri, startingTimestamp="1").plan()
