@@ -58,6 +58,7 @@ BOOKIES_PREFIX = "bookies"
 LOGS_PREFIX = "logs"
 LEDGERS_PREFIX = "ledgers"
 LOG_PAGES_PREFIX = "pages"
+TIER_PAGES_PREFIX = "tierpages"
 CURSORS_PREFIX = "cursors"
 LOST_PREFIX = "lost"
 DAMAGED_PREFIX = "damaged"
@@ -218,6 +219,10 @@ def is_log_page(name: str) -> bool:
 
 def log_page_key(log: str, page: str) -> str:
     return f"{LOG_PAGES_PREFIX}/{log_name(log)}/{log_page(page)}"
+
+
+def tier_page_key(log: str, page: str) -> str:
+    return f"{TIER_PAGES_PREFIX}/{log_name(log)}/{log_page(page)}"
 
 
 def cursors_prefix(log: str) -> str:
