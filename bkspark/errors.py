@@ -14,6 +14,10 @@
     ├── OutcomeUnknownError                the outcome is unknown; recover, then decide
     │   └── LedgerFencedError                another client took over
     │       └── InvalidTermError             another client took over, and its term is known
+    ├── NoSuchTableError (LookupError)     there is no table at that place
+    ├── TableUnavailableError              the table's rows are UNKNOWN, never "absent"; try again
+    ├── UnsupportedTableError              the table needs a feature that this release cannot read
+    ├── TableChangedError                  the table does not have the log's rows as they were
     └── CorruptDataError                   a digest or format is wrong; names the file
 
 The message names the event and the ids. ``hint`` tells the next action. Both survive
@@ -127,6 +131,39 @@ class InvalidTermError(LedgerFencedError):
         super().__init__(message, hint=hint)
         self.term = term
         self.newer_term = newer_term
+
+
+class NoSuchTableError(BookKeeperError, LookupError):
+    """There is no table at that place."""
+
+
+class TableUnavailableError(BookKeeperError):
+    """A table's storage gave no certain answer. Try again."""
+
+
+class UnsupportedTableError(BookKeeperError):
+    """A table needs a feature that this release cannot read."""
+
+
+class TableChangedError(BookKeeperError):
+    """A table does not have a log's rows as they were written to it.
+
+    Attributes:
+        missing: ranges ``(begin, end)`` of offsets that the table lacks.
+        doubled: the first of the offsets that the table has more than once.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        missing: tuple[tuple[int, int], ...] = (),
+        doubled: tuple[int, ...] = (),
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.missing = missing
+        self.doubled = doubled
 
 
 class CorruptDataError(BookKeeperError):

@@ -169,17 +169,24 @@ class Objects:
         """Names right under ``folder`` with their ETags; folders end in "/". "" is the place."""
         return {name: etag for name, (etag, _) in self._listed(folder).items()}
 
-    def stored_sizes(self, folder: str) -> dict[str, int]:
-        """Objects right under ``folder`` with their stored sizes; 16 bytes may be a sentinel."""
-        return {name: size for name, (_, size) in self._listed(folder).items() if name[-1] != "/"}
+    def stored_sizes(self, folder: str, after: str = "") -> dict[str, int]:
+        """Objects right under ``folder`` with their stored sizes; 16 bytes may be a sentinel.
 
-    def _listed(self, folder: str) -> dict[str, tuple[str, int]]:
+        Args:
+            after: names up to this one are left out.
+        """
+        listed = self._listed(folder, after)
+        return {name: size for name, (_, size) in listed.items() if name[-1] != "/"}
+
+    def _listed(self, folder: str, after: str = "") -> dict[str, tuple[str, int]]:
         prefix = self.place.key(f"{folder}/" if folder else "")
         arguments: dict[str, Any] = {
             "Bucket": self.place.bucket,
             "Prefix": prefix,
             "Delimiter": "/",
         }
+        if after:
+            arguments["StartAfter"] = prefix + after
         found: dict[str, tuple[str, int]] = {}
         while True:
             answer = repeated(lambda: call("list_objects_v2", **arguments))

@@ -1,0 +1,1 @@
+"""Reads Delta tables: replays a table's log, and gives the rows of a range of offsets."""
