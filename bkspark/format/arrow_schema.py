@@ -7,7 +7,7 @@ from contextlib import suppress
 import pyarrow as pa
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
-from bkspark.format import column_names, spark_types
+from bkspark.format import column_names, schema_growth, spark_types
 from bkspark.format.arrow_message import MALFORMED, decode_batch
 
 OFFSET_COLUMN = "_offset"
@@ -241,7 +241,7 @@ def by_name(base: pa.Schema, given: pa.Schema) -> pa.Schema:
     if any(place is None and not field.nullable for field, place in pairs):
         raise InvalidRequestError(
             f"columns that allow no nulls are missing: {difference(base, given)}",
-            hint="give each row a value for them",
+            hint=with_table("give each row a value for them", base, given),
         )
     known = [
         field if place is None else spark_types.renamed(given.field(place), field.name)
@@ -267,15 +267,18 @@ def fits(stored: pa.Schema, given: pa.Schema) -> bool:
     )
 
 
-def difference(expected: pa.Schema, given: pa.Schema) -> str:
+def difference(expected: pa.Schema, given: pa.Schema, *, grows: bool = False) -> str:
     """Describe in one line how ``given`` must change to be ``expected``; nullable columns may be
     missing.
+
+    Args:
+        grows: whether columns of ``expected`` may become wider.
     """
     notes, changed = list[str](), list[str]()
     for field, place in zip(
         expected, column_names.places(expected.names, given.names), strict=True
     ):
-        if place is not None and _column_of_both(field, given.field(place)) is None:
+        if place is not None and _column_of_both(field, given.field(place), grows=grows) is None:
             changed.append(_difference_of(field, given.field(place)))
         elif place is None and not field.nullable:
             notes.append(f"missing column {field.name} {field.type}")
@@ -285,11 +288,14 @@ def difference(expected: pa.Schema, given: pa.Schema) -> str:
 
 
 def merged(base: pa.Schema, added: pa.Schema) -> pa.Schema:
-    """Return ``base`` followed by the nullable columns that only ``added`` has.
+    """Return ``base`` with columns wide enough for ``added``, and the columns of ``added`` alone.
+
+    A column gets the wider of both types, and the fields of structs of both. New columns come last,
+    and so do new fields of a struct.
 
     Raises:
-        InvalidRequestError: a column of ``base`` is of another type in ``added``, or is missing and
-            may not be null, or a new column is not nullable.
+        InvalidRequestError: neither type of a column holds the other, a column is missing that may
+            not be null, or a new column is not nullable.
     """
     both = by_name(base, added)
     count = len(base.names)
@@ -301,41 +307,57 @@ def merged(base: pa.Schema, added: pa.Schema) -> pa.Schema:
             hint="rows already in the log have no value for them",
         )
     known = pa.schema(list(both)[:count])
-    common = filled(base, known)
+    common = filled(base, known, grows=True)
     if common is None:
         raise InvalidRequestError(
-            f"mergeSchema can only add columns: {difference(base, known)}",
+            "mergeSchema can only add columns and fields, and widen types without loss: "
+            f"{difference(base, known, grows=True)}",
+            hint=with_table("select and cast the columns that the log has", base, added),
         )
     return pa.schema([*common, *new], metadata=added.metadata)
 
 
-def filled(base: pa.Schema, given: pa.Schema) -> pa.Schema | None:
+def with_table(hint: str, base: pa.Schema, given: pa.Schema, *, may_merge: bool = False) -> str:
+    """Return ``hint``, and below it a table of how ``given`` does not fit ``base``."""
+    table = schema_growth.table(base, given, may_merge=may_merge)
+    return f"{hint}\n{table}" if table else hint
+
+
+def filled(base: pa.Schema, given: pa.Schema, *, grows: bool = False) -> pa.Schema | None:
     """Return ``base`` with the types of ``given`` for its void columns; None if the schemas do not
     fit.
 
     A void column has had only nulls, so any type may follow.
+
+    Args:
+        grows: whether columns may also become wider, and get fields of structs.
     """
     if column_names.unplaced(base.names, given.names):
         return None
-    both = [_column_of_both(old, new) for old, new in zip(base, by_name(base, given))]
+    pairs = zip(base, by_name(base, given))
+    both = [_column_of_both(old, new, grows=grows) for old, new in pairs]
     if any(column is None for column in both):
         return None
     return pa.schema(both, metadata=base.metadata)
 
 
-def _column_of_both(stored: pa.Field, given: pa.Field) -> pa.Field | None:
+def _column_of_both(stored: pa.Field, given: pa.Field, *, grows: bool = False) -> pa.Field | None:
     """Return the column that can hold values of both; None if neither can.
 
-    The result is ``stored`` itself, or ``given`` if ``stored`` was void.
+    The result is ``stored`` itself, or ``given`` if ``stored`` was void. If the column ``grows``,
+    the result may also be wider than both.
     """
     try:
         old, new = spark_types.spark_type(stored), spark_types.spark_type(given)
     except ValueError:
         return None
     arranged = spark_types.by_name(old, new)
-    both = spark_types.filled(old, arranged, is_exact=spark_types.is_declared(given))
+    is_exact = spark_types.is_declared(given)
+    both = spark_types.filled(old, arranged, is_exact=is_exact, grows=grows)
     if both == old:
         return stored
+    if both is not None and grows and old != spark_types.VOID:
+        return schema_growth.grown(stored, given, both)
     takes_given = both is not None and both == arranged == new
     return given.with_nullable(True) if takes_given else None
 

@@ -59,7 +59,7 @@ def require_convertible(stored: pa.Schema, given: pa.Schema) -> None:
     if pairs is None or not all(_is_convertible(old, new) for old, new in pairs):
         raise InvalidRequestError(
             f"the table does not have the ledger's schema: {_difference(stored, given)}",
-            hint="cast the table to the ledger's schema",
+            hint=arrow_schema.with_table("cast the table to the ledger's schema", stored, given),
         )
 
 
@@ -100,6 +100,8 @@ def _converts(given: pa.DataType, stored: pa.DataType) -> bool:
         return _converts(given.storage_type, stored)
     if pa.types.is_floating(given) and pa.types.is_floating(stored):
         return bool(given.bit_width <= stored.bit_width)
+    if _is_held(given, stored):
+        return True
     if pa.types.is_timestamp(given) and pa.types.is_timestamp(stored):
         return (given.tz is None) is (stored.tz is None)
     if spark_types.is_list(given) and spark_types.is_list(stored):
@@ -115,6 +117,14 @@ def _converts(given: pa.DataType, stored: pa.DataType) -> bool:
             for field, place in pairs
         )
     return any(is_kind(given) and is_kind(stored) for is_kind in _FAMILIES)
+
+
+def _is_held(given: pa.DataType, stored: pa.DataType) -> bool:
+    """Return whether a type has each value of another type, exactly."""
+    try:
+        return spark_types.holds(*map(spark_types.natural_type, (stored, given)))
+    except spark_types.NoSparkTypeError:
+        return False
 
 
 def _is_text(kind: pa.DataType) -> bool:

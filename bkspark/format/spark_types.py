@@ -8,6 +8,7 @@ nullability, and with lengths, collations and spatial references in the type.
 import json
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -154,35 +155,74 @@ def nearest(kind: pa.DataType) -> pa.DataType | None:
     return None
 
 
-def filled(stored: SparkType, given: SparkType, *, is_exact: bool = True) -> SparkType | None:
+def filled(
+    stored: SparkType, given: SparkType, *, is_exact: bool = True, grows: bool = False
+) -> SparkType | None:
     """Return the type of a ``stored`` column that also holds values of ``given``; None if
     impossible.
 
-    A void has only nulls, so the other type holds. CHAR, VARCHAR and plain strings fit one another,
-    because lengths are checked value by value.
+    A void has only nulls, so the other type holds. A type whose values ``stored`` has all, exactly,
+    fits too. CHAR, VARCHAR and plain strings fit one another, because lengths are checked value by
+    value.
 
     Args:
         is_exact: False if ``given`` was read from an Arrow type, which states no collation.
+        grows: whether the result may be wider than ``stored``, and may have new fields of structs,
+            which come last.
     """
     if stored == given or given == VOID:
         return stored
     if stored == VOID:
         return given
     if isinstance(stored, str) or isinstance(given, str):
-        return stored if _is_text_that_fits(stored, given, is_exact=is_exact) else None
+        if grows and holds(given, stored):
+            return given
+        is_held = holds(stored, given) or _is_text_that_fits(stored, given, is_exact=is_exact)
+        return stored if is_held else None
     if stored.keys() != given.keys() or stored["type"] != given["type"]:
         return None
     parts: dict[str, Any] = {}
     for key, inner in stored.items():
         if key == "fields":
-            parts[key] = _filled_fields(inner, given[key], is_exact=is_exact)
+            parts[key] = _filled_fields(inner, given[key], is_exact=is_exact, grows=grows)
+        elif key.endswith("Type"):
+            parts[key] = filled(inner, given[key], is_exact=is_exact, grows=grows)
         else:
-            is_type = key.endswith("Type")
-            same = inner if inner == given[key] else None
-            parts[key] = filled(inner, given[key], is_exact=is_exact) if is_type else same
+            parts[key] = inner if inner == given[key] else None
         if parts[key] is None:
             return None
     return parts
+
+
+def holds(wide: SparkType, narrow: SparkType) -> bool:
+    """Return whether type ``wide`` has each value of the other type ``narrow``, exactly.
+
+    No value decides: a log that has accepted a type must be able to read all its values for ever.
+    So a date is no ``timestamp_ntz``, which ends some 290,000 years before and after dates do.
+    """
+    if not isinstance(wide, str) or not isinstance(narrow, str) or wide == narrow:
+        return False
+    if narrow in _HELD_BY:
+        return wide in _HELD_BY[narrow] or _holds_digits(wide, _DIGITS_OF.get(narrow, 99), 0)
+    found = _DECIMAL.fullmatch(narrow)
+    return found is not None and _holds_digits(wide, int(found[1]) - int(found[2]), int(found[2]))
+
+
+_HELD_BY = {
+    "byte": ("short", "integer", "long", "float", "double"),
+    "short": ("integer", "long", "float", "double"),
+    "integer": ("long", "double"),
+    "long": (),
+    "float": ("double",),
+}
+_DIGITS_OF = {"byte": 3, "short": 5, "integer": 10, "long": 19}
+_DECIMAL = re.compile(r"decimal\((\d{1,2}),(\d{1,2})\)")
+
+
+def _holds_digits(wide: str, whole: int, scale: int) -> bool:
+    """Return whether ``wide`` is a decimal with so many digits before and after its point."""
+    found = _DECIMAL.fullmatch(wide)
+    return found is not None and (int(found[2]) >= scale and int(found[1]) - int(found[2]) >= whole)
 
 
 def by_name(stored: SparkType, given: SparkType) -> SparkType:
@@ -214,20 +254,29 @@ def _fields_by_name(
     return [*known, *(given[place] for place in column_names.unplaced(*names))]
 
 
-def shown(kind: SparkType) -> str:
-    """Return a type for messages, as SQL writes it."""
+def shown(kind: SparkType, names: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return a type for messages.
+
+    Args:
+        names: other names of types, such as ``SQL_NAMES``.
+    """
     if isinstance(kind, str):
-        return kind
+        return names.get(kind, kind)
     if "said" in kind:
         return str(kind["said"])
     match kind["type"]:
         case "array":
-            return f"array<{shown(kind['elementType'])}>"
+            return f"array<{shown(kind['elementType'], names)}>"
         case "map":
-            return f"map<{shown(kind['keyType'])},{shown(kind['valueType'])}>"
+            return f"map<{shown(kind['keyType'], names)},{shown(kind['valueType'], names)}>"
         case _:
-            inner = ",".join(f"{part['name']}:{shown(part['type'])}" for part in kind["fields"])
-            return f"struct<{inner}>"
+            inner = (f"{part['name']}:{shown(part['type'], names)}" for part in kind["fields"])
+            return f"struct<{','.join(inner)}>"
+
+
+SQL_NAMES = MappingProxyType(
+    {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+)
 
 
 def srid_of(kind: pa.DataType) -> int | None:
@@ -380,13 +429,17 @@ def _is_text_that_fits(stored: SparkType, given: SparkType, *, is_exact: bool) -
     return is_collated and given == TEXT and not is_exact
 
 
-def _filled_fields(stored: Any, given: Any, *, is_exact: bool) -> list[dict[str, Any]] | None:
-    if [part["name"] for part in stored] != [part["name"] for part in given]:
+def _filled_fields(
+    stored: Any, given: Any, *, is_exact: bool, grows: bool
+) -> list[dict[str, Any]] | None:
+    names = [[part["name"] for part in kind] for kind in (stored, given)]
+    count = len(stored)
+    if names[0] != names[1][:count] or (len(given) > count and not grows):
         return None
     parts: list[dict[str, Any]] = []
     for one, two in zip(stored, given):
-        kind = filled(one["type"], two["type"], is_exact=is_exact)
+        kind = filled(one["type"], two["type"], is_exact=is_exact, grows=grows)
         if kind is None:
             return None
         parts.append({"name": one["name"], "type": kind})
-    return parts
+    return [*parts, *given[count:]]

@@ -27,7 +27,7 @@ def schema_after(
         return arrow_schema.encode(arrow_schema.merged(base, schema))
     raise InvalidRequestError(
         f"the schema does not match log {log.name!r}: {arrow_schema.difference(base, schema)}",
-        hint=_way_to_fit(base, schema),
+        hint=arrow_schema.with_table(_way_to_fit(base, schema), base, schema, may_merge=True),
     )
 
 

@@ -160,7 +160,11 @@ OPTIONS: Mapping[str, SourceOption] = {
         "fails.",
         _READS,
     ),
-    "mergeSchema": SourceOption("`false`", "`true` lets an append add nullable columns."),
+    "mergeSchema": SourceOption(
+        "`false`",
+        "`true` lets an append add nullable columns and fields of structs, and widen types without "
+        "loss, such as `int` to `bigint`.",
+    ),
     "truncate": SourceOption(
         "`false`",
         'Must be `true` for `mode("overwrite")`, which replaces the whole log.',

@@ -9,7 +9,7 @@ sort by ``_offset`` to get the log's order.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -35,6 +35,7 @@ from bkspark.spark.schema import (
     from_stored,
     projected,
     require_chosen,
+    require_loaded_columns,
     with_metadata_columns,
 )
 
@@ -108,8 +109,11 @@ class BookKeeperReader(DataSourceReader):
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options = options
-        there = schema_there(options)
-        known = there if options.view else with_metadata_columns(there)
+        self._stored = b"" if options.view else _stored_schema_of(options)
+        if options.view:
+            known = schema_there(options)
+        else:
+            known = with_metadata_columns(from_stored(arrow_schema.decode(self._stored)))
         self._rows = RowReader.of(options, schema, known)
 
     def partitions(self) -> list[InputPartition]:
@@ -125,8 +129,20 @@ class BookKeeperReader(DataSourceReader):
                 log_name = self._options.log_name or None
                 return [TaskPartition(views.table(self._options.view, survey, log_name))]
         with Cluster(self._options.metadata_uri) as cluster:
-            tasks = _partitions(cluster, self._options)
+            tasks = _partitions(cluster, self._options, self._require_columns)
         return [*tasks] or [TaskPartition(None)]
+
+    def _require_columns(self, log: LogRecord) -> None:
+        """Check that this version of the log has the columns that Spark expects.
+
+        An append may have widened a column since the DataFrame was made.
+
+        Raises:
+            InvalidRequestError: a column is gone, or has another type.
+        """
+        if log.schema != self._stored:
+            before, now = (from_stored(arrow_schema.decode(x)) for x in (self._stored, log.schema))
+            require_loaded_columns(before, now, self._rows.wanted.names)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one partition.
@@ -146,16 +162,16 @@ def schema_there(options: Options) -> StructType:
         from bkspark.admin import views
 
         return from_arrow_schema(views.VIEWS[options.view].schema)
+    return from_stored(arrow_schema.decode(_stored_schema_of(options)))
+
+
+def _stored_schema_of(options: Options) -> bytes:
     with Cluster(options.metadata_uri) as cluster:
-        return from_stored(arrow_schema.decode(_stored_schema(cluster, options)))
-
-
-def _stored_schema(cluster: Cluster, options: Options) -> bytes:
-    if options.ledger_id is not None:
-        return cluster.ledger(options.ledger_id).value.settings.schema
-    name = layout.log_name(options.log_name)
-    with telling_deleted(cluster, name):
-        return cluster.log(name).value.schema
+        if options.ledger_id is not None:
+            return cluster.ledger(options.ledger_id).value.settings.schema
+        name = layout.log_name(options.log_name)
+        with telling_deleted(cluster, name):
+            return cluster.log(name).value.schema
 
 
 @contextmanager
@@ -179,7 +195,10 @@ def telling_deleted(cluster: Cluster, log_name: str) -> Iterator[None]:
         ) from error
 
 
-def _partitions(cluster: Cluster, options: Options) -> list[TaskPartition]:
+def _partitions(
+    cluster: Cluster, options: Options, check: Callable[[LogRecord], None]
+) -> list[TaskPartition]:
+    """Plan the read; ``check`` the version of the log that is planned."""
     if options.ledger_id is not None:
         tasks = _ledger_tasks(cluster, options.ledger_id, options)
         return [TaskPartition(task) for task in tasks]
@@ -187,22 +206,25 @@ def _partitions(cluster: Cluster, options: Options) -> list[TaskPartition]:
     for _ in range(PLANS_MAX - 1):
         seen = cluster.log(name)
         try:
-            return _log_partitions(cluster, seen.value, options)
+            return _log_partitions(cluster, seen.value, options, check)
         except (
             NoSuchEntryError,
             NoSuchLedgerError,
         ):  # the search for a time reads a ledger's record
             if cluster.logs.is_current(name, seen):
                 raise
-    return _log_partitions(cluster, cluster.log(name).value, options)
+    return _log_partitions(cluster, cluster.log(name).value, options, check)
 
 
-def _log_partitions(cluster: Cluster, record: LogRecord, options: Options) -> list[TaskPartition]:
+def _log_partitions(
+    cluster: Cluster, record: LogRecord, options: Options, check: Callable[[LogRecord], None]
+) -> list[TaskPartition]:
     """Plan this version of the log; a read of the open end looks up the newest end."""
     options = _with_offsets_of_times(cluster, record, options)
     view = LogView(record)
     if not _is_within(options, record.end_offset):
         view = look_at(cluster, record.name, options.password, _known_end(options))
+    check(view.record)
     offsets = _range(options.read, view.first_offset, view.end_offset, f"log {record.name!r}")
     if not options.read.fails_on_loss:
         offsets = _without_loss(offsets, view)

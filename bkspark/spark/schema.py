@@ -92,7 +92,8 @@ def projected(user: StructType, there: StructType) -> StructType:
             raise InvalidRequestError(
                 f"column {field.name!r} is {found.dataType.simpleString()}, "
                 f"not {field.dataType.simpleString()}",
-                hint="name it with its stored type, and cast it after the read",
+                hint="load the log again if the column was widened since; a schema of your own "
+                "needs the stored type, and a cast after the read",
             )
         fields.append(StructField(found.name, field.dataType, field.nullable, field.metadata))
     return StructType(fields)
@@ -150,6 +151,30 @@ def require_same_columns(
     Raises:
         InvalidRequestError: names the changes.
     """
+    changes = _changes(before, now, used)
+    if changes:
+        raise InvalidRequestError(
+            f"the columns changed while the query ran: {changes}",
+            hint="restart the query with a new load(); its checkpoint stays valid",
+        )
+
+
+def require_loaded_columns(before: StructType, now: StructType, used: Sequence[str]) -> None:
+    """Check that the columns ``used`` by a DataFrame have not changed since its ``load()``.
+
+    Raises:
+        InvalidRequestError: names the changes.
+    """
+    changes = _changes(before, now, used)
+    if changes:
+        raise InvalidRequestError(
+            f"the columns changed since the log was loaded: {changes}",
+            hint="load the log again",
+        )
+
+
+def _changes(before: StructType, now: StructType, used: Sequence[str] | None) -> str:
+    """Return how the columns changed, in one line; empty if they did not."""
     names = None if used is None else set(used)
     old, new = (
         {f.name: f.dataType.simpleString() for f in schema if names is None or f.name in names}
@@ -164,11 +189,7 @@ def require_same_columns(
             if old[name] != new[name]
         ),
     ]
-    if changes:
-        raise InvalidRequestError(
-            f"the columns changed while the query ran: {', '.join(sorted(changes))}",
-            hint="restart the query with a new load(); its checkpoint stays valid",
-        )
+    return ", ".join(sorted(changes))
 
 
 def _arrow_field(field: StructField) -> pa.Field:

@@ -10,6 +10,8 @@ TEXTS = "tests/unit/format/test_schema_text.py"
 LEDGERS = "tests/unit/ledger/test_ledger_requests.py"
 NOT_UTF_8 = f"{VALUES}::test_a_string_that_is_not_utf_8_is_refused_with_its_column_and_row"
 GROUPS = "tests/unit/ledger/test_group_bounds.py"
+GROWTH = "tests/unit/format/test_schema_growth.py"
+WIDER = "tests/integration/log/test_wider_columns.py"
 TASKS = "tests/integration/dataframe/test_stored_values.py"
 
 MUTANTS = (
@@ -186,5 +188,48 @@ MUTANTS = (
         "schema_text._of_json",
         Drop("require_whole_characters"),
         (f"{TEXTS}::test_half_a_character_is_refused",),
+    ),
+    # --- wider columns ---------------------------------------------------------------------------
+    Mutant(
+        "a column is cast to a decimal with fewer digits after the point",
+        "spark_types._holds_digits",
+        Replace("int(found[2]) >= scale", "True"),
+        (f"{GROWTH}::test_each_pair_is_cast_exactly_or_refused[decimal128(12, 2)-alone]",),
+    ),
+    Mutant(
+        "a column takes a wider type without mergeSchema",
+        "spark_types.filled",
+        Replace("stored if is_held else None", "stored"),
+        (f"{GROWTH}::test_each_pair_is_cast_exactly_or_refused[int32-alone]",),
+    ),
+    Mutant(
+        "a struct gets new fields without mergeSchema",
+        "spark_types._filled_fields",
+        Replace("len(given) > count and (not grows)", "False"),
+        (f"{GROWTH}::test_both_sides_of_a_struct_may_be_the_wider_one",),
+    ),
+    Mutant(
+        "a column that grows loses its notes",
+        "schema_growth._common_field",
+        Replace("dict(stored.get('metadata') or {})", "{}"),
+        (f"{GROWTH}::test_a_column_keeps_its_notes_when_it_grows",),
+    ),
+    Mutant(
+        "fields of a struct that grows may be without nulls",
+        "_common_struct",
+        Replace("field.with_nullable(True)", "field"),
+        (f"{GROWTH}::test_fields_that_may_not_be_null_may_be_null_once_they_are_merged",),
+    ),
+    Mutant(
+        "a read of a DataFrame casts what was widened since it was loaded",
+        "reader._log_partitions",
+        Drop("check"),
+        (f"{WIDER}::test_a_dataframe_loaded_before_is_loaded_again",),
+    ),
+    Mutant(
+        "a repeated batch is compared in the narrower type",
+        "repeated_batch._difference",
+        Replace("arrow_schema.fits(stored, staged)", "False"),
+        (f"{WIDER}::test_a_repeated_batch_is_compared_in_the_wider_type",),
     ),
 )

@@ -30,7 +30,7 @@ def logged(spark: SparkSession, place: Place) -> Place:
 
 MISMATCHES = {
     "type": ("select '1' as id, 'a' as text, 2 as number", "column id is string in place of int64"),
-    "narrower type": ("select 1L as id, 'a' as text, 2S as number", "column number is int16"),
+    "wider type": ("select 1L as id, 'a' as text, 2L as number", "column number is int64"),
     "more": (f"{BASE}, 1D as extra", "unexpected column extra double"),
     "all at once": (
         "select 1L as idd, 5L as number",
@@ -45,8 +45,10 @@ def test_an_append_of_another_schema_is_refused_and_shows_the_difference(spark, 
     text = refusal(InvalidRequestError, lambda: base.plan_write(spark.sql(query)))
     assert text.startswith("the schema does not match log 'events': ")
     assert difference in text
-    merges = case == "more"
-    assert text.endswith("or set mergeSchema=true" if merges else "columns that the log has")
+    merges = case != "type"
+    assert text.splitlines()[0].endswith(
+        "or set mergeSchema=true" if merges else "columns that the log has"
+    )
 
 
 def test_columns_are_matched_by_name(spark, logged, conf):
@@ -102,7 +104,30 @@ def test_the_log_keeps_its_column_order_when_a_merge_brings_another(spark, logge
 def test_merge_schema_does_not_change_columns(spark, base, query, difference):
     rows = spark.sql(query)
     text = refusal(InvalidRequestError, lambda: base.plan_write(rows, mergeSchema=True))
-    assert text == f"mergeSchema can only add columns: {difference}"
+    assert text.startswith("mergeSchema can only add columns and fields, and widen types")
+    assert difference in text
+
+
+def test_types_are_widened_and_fields_merged_at_any_depth(spark, place):
+    def row(n: int, number: str, deep: str) -> str:
+        return f"select {number} as v, {deep} as deep, {n} as id"
+
+    place.write(spark.sql(row(1, "1", "array(named_struct('x', 1S, 'f', 1.5F))")))
+    wide = spark.sql(row(2, "5000000000L", "array(named_struct('f', 0.1D, 'x', 70000, 'y', 'z'))"))
+    text = refusal(InvalidRequestError, lambda: place.plan_write(wide))
+    assert "column v is int64 in place of int32" in text
+    place.write(wide, mergeSchema=True)
+    place.write(spark.sql(row(3, "3Y", "array(named_struct('x', 2Y))")))
+    found = place.read()
+    assert found.schema["v"].dataType.simpleString() == "bigint"
+    deep = "array<struct<x:int,f:double,y:string>>"
+    assert found.schema["deep"].dataType.simpleString() == deep
+    assert sorted(map(tuple, found.select("id", "v", "deep").collect())) == [
+        (1, 1, [(1, 1.5, None)]),
+        (2, 5000000000, [(70000, 0.1, "z")]),
+        (3, 3, [(2, None, None)]),
+    ]
+    assert [row.v for row in place.read(columns="v").orderBy("v").collect()] == [1, 3, 5000000000]
 
 
 def test_nulls_may_come_after_an_append_declared_without_nulls(spark, place):

@@ -140,7 +140,8 @@ def _difference(
     logs = {log.entry_log for report in batch.reports for log in report.logs}
     if logs == set(record.entry_logs):
         return ""
-    schema = arrow_schema.decode(batch.staging.schema)
+    staged, stored = map(arrow_schema.decode, (batch.staging.schema, ledger.settings.schema))
+    schema = stored if arrow_schema.fits(stored, staged) else staged
     entries = OffsetRange(record.first_entry_id, record.last_entry_id + 1)
 
     def committed() -> Batches:
@@ -151,7 +152,8 @@ def _difference(
     def given() -> Batches:
         for report in sorted(batch.reports, key=lambda one: one.partition_id):
             for log in report.logs:
-                yield from blocks_of(log, batch.staging, request.password)
+                for block in blocks_of(log, batch.staging, request.password):
+                    yield arrow_schema.relabel(block, schema)
 
     return "" if are_same(committed, given) else f"{count} each time"
 

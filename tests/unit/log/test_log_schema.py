@@ -17,10 +17,11 @@ BASE = pa.schema([("id", pa.int64()), ("text", pa.string())])
     ("rows", "merges"),
     [
         (pa.schema([*BASE, ("more", pa.int64())]), True),
-        (pa.schema([("id", pa.int32()), ("text", pa.string())]), False),
+        (pa.schema([("id", pa.decimal128(20, 0)), ("text", pa.string())]), True),
+        (pa.schema([("id", pa.date32()), ("text", pa.string())]), False),
         (pa.schema([*BASE, pa.field("more", pa.int64(), nullable=False)]), False),
     ],
-    ids=["more", "type", "more without nulls"],
+    ids=["more", "wider", "type", "more without nulls"],
 )
 def test_merge_schema_is_named_only_where_it_would_take_the_rows(
     rows: pa.Schema, merges: bool
