@@ -35,10 +35,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     add_metadata(parser)
     verbs = parser.add_subparsers(dest="verb", required=True)
-    readonly, marks, label, move, reinit, remove = map(
-        verbs.add_parser, ("readonly", "marks", "label", "move", "reinit", "remove")
-    )
-    for verb in (readonly, marks, label, move, reinit, remove):
+    names = ("readonly", "marks", "label", "move", "reinit", "remove")
+    readonly, marks, label, move, reinit, remove = made = [*map(verbs.add_parser, names)]
+    for verb in made:
         verb.add_argument("bookie_id")
         verb.add_argument("--dry-run", action="store_true")
     for verb in (move, reinit):
@@ -50,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     label.add_argument("labels", nargs="*", metavar="NAME=VALUE")
     label.add_argument("--remove", action="append", default=[], metavar="NAME")
     move.add_argument("url")
+    move.add_argument("--store", default="", metavar="NAME")
     for verb in (reinit, remove):
         verb.add_argument("--yes", action="store_true", required=True, help="nobody is asked")
     remove.add_argument("--force", action="store_true")

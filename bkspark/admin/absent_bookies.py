@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import replace
 
 from bkspark import environment
 from bkspark.bookie.uri import open_bookie
@@ -148,9 +149,7 @@ def _is_named(cluster: Cluster, member: Member) -> bool:
 
 def _answers(cluster: Cluster, record: BookieRecord, member: Member) -> bool:
     """Return whether the bookie answers in time and takes markers, as recoveries need."""
-    address = cluster.address(
-        BookieRecord(record.bookie_id, member.incarnation, record.url, record.domain)
-    )
+    address = cluster.address(replace(record, incarnation=member.incarnation))
     fences = _fences(cluster, member)
 
     def is_there() -> bool:

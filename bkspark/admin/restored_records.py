@@ -25,7 +25,7 @@ from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
 from bkspark.protocol.log.cursor import CursorRecord
 from bkspark.protocol.log.record import LogRecord, with_lost
-from bkspark.storage.address import canonical, shown_url
+from bkspark.storage.address import canonical, shown_url, split_store
 
 # --- restored records ----------------------------------------------------------------------------
 # Records replacing records set aside.
@@ -126,6 +126,7 @@ def restored_bookie(cluster: Cluster, bookie_id: str, url: str) -> BookieRecord:
         InvalidRequestError: ``url`` is no place of the bookie.
     """
     url = canonical(url)
+    plain, store = split_store(url)
     cookie = _cookie_at(url, f"the place of bookie {bookie_id} is needed, to read its cookie")
     if (cookie.cluster_id, cookie.bookie_id) != (cluster.cluster_id, bookie_id):
         raise InvalidRequestError(
@@ -135,10 +136,11 @@ def restored_bookie(cluster: Cluster, bookie_id: str, url: str) -> BookieRecord:
     return BookieRecord(
         bookie_id,
         cookie.incarnation,
-        url,
+        plain,
         storage(url).failure_domain(),
         is_read_only=True,
         storage_risk=admission.storage_risk(url, cluster.store.uri, is_accepted=True),
+        store=store,
     )
 
 
@@ -147,7 +149,8 @@ def _cookie_at(url: str, unless: str) -> Cookie:
     if not url:
         raise InvalidRequestError(unless, hint="give --url URL")
     try:
-        found = places.cookie_at(BookieAddress("", "", "", url))
+        plain, store = split_store(url)
+        found = places.cookie_at(BookieAddress("", "", "", plain, store=store))
         cookie = cookie_format.decode(found or b"")
     except BookKeeperError as error:
         raise InvalidRequestError(

@@ -136,6 +136,7 @@ BOOKIES = pa.schema(
     [
         ("bookie_id", pa.string()),
         ("url", pa.string()),
+        ("store", pa.string()),
         ("domain", pa.string()),
         ("labels", pa.map_(pa.string(), pa.string())),
         ("is_usable", pa.bool_()),
@@ -162,6 +163,7 @@ def bookies(cluster: Cluster, log_name: str | None) -> list[Row]:
         {
             "bookie_id": status.record.bookie_id,
             "url": shown_url(status.record.url),
+            "store": status.record.store or None,
             "domain": status.record.domain,
             "labels": dict(status.record.labels),
             "is_usable": not status.problem,

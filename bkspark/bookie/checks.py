@@ -98,7 +98,7 @@ def group_in(data: bytes | None) -> int | None:
 
 
 def _place(address: BookieAddress) -> str:
-    return f"bookie {address.bookie_id}: {shown_url(address.url)}"
+    return f"bookie {address.bookie_id}: {shown_url(address.place)}"
 
 
 def post_check(bookie: Bookie, journal: Journal, *, fence: str, permission: str) -> bool:

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bkspark.format.digest import Buffer as Buffer
+from bkspark.protocol.bookies import in_store
 from bkspark.protocol.ledger.metadata import Member
 
 # --- contract ------------------------------------------------------------------------------------
@@ -38,6 +39,7 @@ class BookieAddress:
     Attributes:
         url: for example ``file:///disk1/bk``.
         incarnation: of the expected initialisation; a different incarnation is a different bookie.
+        store: name of the object store that ``url`` is in; empty for the default of each process.
     """
 
     bookie_id: str
@@ -45,6 +47,12 @@ class BookieAddress:
     cluster_id: str
     url: str
     domain: str = ""
+    store: str = ""
+
+    @property
+    def place(self) -> str:
+        """``url`` with the name of its store, as ``bookie.uri.storage`` takes it."""
+        return in_store(self.url, self.store)
 
     @property
     def member(self) -> Member:

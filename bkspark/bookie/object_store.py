@@ -14,6 +14,7 @@ AbortMultipartUpload and ListBucket. A bucket policy that requires ``s3:if-none-
 prefix also keeps other programs from overwriting objects.
 """
 
+import hashlib
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -34,7 +35,7 @@ from bkspark.bookie.contract import BookieAddress, Buffer, Journal, Usage
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format.layout import COOKIE
 from bkspark.storage.address import parse, shown_url
-from bkspark.storage.connection import S3Doubt
+from bkspark.storage.connection import S3Doubt, endpoint_of, require_known
 from bkspark.storage.objects import (
     SENTINEL_BYTES,
     Created,
@@ -74,6 +75,7 @@ HEAD = make_sentinel("journal")
 _RECORD = re.compile(r"[0-9a-f]{16}")
 _RECORDS_FOLDER = re.compile(r"\.(.+)/")
 _READERS = 8
+_SERVER_DIGITS = 8
 
 
 class S3Journal(GrowingJournal):
@@ -256,7 +258,7 @@ class S3Root:
 
     def __init__(self, address: BookieAddress) -> None:
         self._bookie_name = f"bookie {address.bookie_id}"
-        self._objects = Objects(parse(address.url))
+        self._objects = Objects(parse(address.place))
         with UnavailableOnOSError(self._bookie_name, "read", COOKIE):
             self._cookie = _read_cookie(self._objects)
         check_cookie(address, self._cookie)
@@ -474,12 +476,16 @@ class S3EntryFile:
 
 @dataclass(frozen=True, slots=True)
 class S3Storage:
-    """The present or future bookie at ``s3://bucket/prefix``."""
+    """The present or future bookie at ``s3://bucket/prefix``, which may name a store.
+
+    Raises:
+        InvalidRequestError: in every call, this machine does not know the store.
+    """
 
     url: str
 
     def read_cookie(self) -> bytes | None:
-        objects = Objects(parse(self.url))
+        objects = self._objects()
         with self._unavailable_on_error("read the cookie in"):
             return _read_cookie(objects)
 
@@ -488,7 +494,7 @@ class S3Storage:
         cookie: bytes | None = None,
         group: int | None = None,  # noqa: ARG002 - only files have groups
     ) -> None:
-        objects = Objects(parse(self.url))
+        objects = self._objects()
         with self._unavailable_on_error("look at"):
             names = [name for name in objects.entries("") if name[0] != "."]
             if COOKIE in names:
@@ -504,13 +510,26 @@ class S3Storage:
 
     def format(self, cookie: bytes) -> None:
         self.require_suitable(cookie)
-        objects = Objects(parse(self.url))
+        objects = self._objects()
         with self._unavailable_on_error("initialise"):
             if objects.create(COOKIE, cookie) is None and _read_cookie(objects) != cookie:
                 raise _already_a_bookie(objects)
 
     def failure_domain(self) -> str:
-        return f"bucket-{parse(self.url).bucket}"
+        """The bucket, with a digest of its server unless AWS: two names of one server are one
+        domain.
+
+        No record has the address of a server.
+        """
+        place = parse(self.url)
+        server = endpoint_of(place.store).encode()
+        name = hashlib.sha256(server).hexdigest()[:_SERVER_DIGITS]
+        return f"bucket-{place.bucket}" + (f"@{name}" if server else "")
+
+    def _objects(self) -> Objects:
+        place = parse(self.url)
+        require_known(place.store)
+        return Objects(place)
 
     def _unavailable_on_error(self, operation: str) -> UnavailableOnOSError:
         return UnavailableOnOSError("the object store", operation, shown_url(self.url))

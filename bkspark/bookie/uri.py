@@ -57,7 +57,7 @@ def open_bookie(address: BookieAddress) -> Bookie:
 
 
 def storage(url: str) -> BookieStorage:
-    """The storage at ``url``, in any state of use."""
+    """The storage at ``url``, which may name a store, in any state of use."""
     return _STORAGES[_scheme(url)](url)
 
 

@@ -8,7 +8,13 @@ from bkspark.admin.bookies import moving, reinitialising, removing
 from bkspark.admin.bookies.closing import set_labels, set_marks, set_read_only
 from bkspark.admin.maintenance import Report
 from bkspark.cli.output import note, print_json
-from bkspark.cli.session import COMMON, AcceptStorageRiskOption, require_consent, session_of
+from bkspark.cli.session import (
+    COMMON,
+    AcceptStorageRiskOption,
+    StoreOption,
+    require_consent,
+    session_of,
+)
 
 BookieArgument = Annotated[str, typer.Argument(metavar="ID", help="The bookie's id.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan; change nothing.")]
@@ -97,18 +103,18 @@ def move(
     url: Annotated[
         str, typer.Argument(metavar="URL", help="New URL of its storage: file://… or s3://….")
     ],
+    store: StoreOption = "",
     accept_storage_risk: AcceptStorageRiskOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Register a new URL for a bookie's storage.
+    """Register a new URL for a bookie's storage, or a new store.
 
     The new place must show the bookie's own cookie, and the old place must be gone or be the same
     storage under another name. Nothing is copied.
     """
+    how = {"accepts_risk": accept_storage_risk, "dry_run": dry_run}
     with session_of(context).cluster() as cluster:
-        report = moving.move(
-            cluster, bookie_id, url, accepts_risk=accept_storage_risk, dry_run=dry_run
-        )
+        report = moving.move(cluster, bookie_id, url, **how, store=store)
     _end(context, report)
 
 

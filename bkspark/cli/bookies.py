@@ -12,6 +12,7 @@ from bkspark.cli.session import (
     COMMON,
     AcceptStorageRiskOption,
     LabelOption,
+    StoreOption,
     require_consent,
     session_of,
 )
@@ -46,6 +47,7 @@ def add(
         ),
     ] = "",
     label: LabelOption = None,
+    store: StoreOption = "",
     accept_storage_risk: AcceptStorageRiskOption = False,
 ) -> None:
     """Make an empty place a bookie of the cluster.
@@ -55,7 +57,7 @@ def add(
     session = session_of(context)
     with session.cluster() as cluster:
         record = cluster.add_bookie(
-            bookie_id, url, accepts_risk=accept_storage_risk, labels=label or ()
+            bookie_id, url, accepts_risk=accept_storage_risk, labels=label or (), store=store
         )
     print_done(
         {"added_bookie": record.bookie_id, "incarnation": record.incarnation},

@@ -1,7 +1,7 @@
 """Commands for the whole cluster: init, demo, doctor, bookies, status."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import gettempdir
@@ -17,13 +17,14 @@ from bkspark.cli.session import (
     COMMON,
     AcceptStorageRiskOption,
     LabelOption,
+    StoreOption,
     note_unreadable,
     session_of,
 )
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import InvalidRequestError
-from bkspark.protocol.bookies import shared_domains
+from bkspark.protocol.bookies import Candidate, shared_domains
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
 from bkspark.quantities import plural
 
@@ -33,6 +34,7 @@ _BOOKIE_COLUMNS = (
     Column("free", "free_bytes", is_size=True),
     Column("domain", "domain"),
     Column("url", "url"),
+    Column("store", "store"),
     Column("problem", "problem"),
     Column("labels", lambda row: " ".join(f"{n}={v}" for n, v in row["labels"].items())),
 )
@@ -73,14 +75,21 @@ def init(
     ] = None,
     group: GroupOption = None,
     label: LabelOption = None,
+    store: StoreOption = "",
     accept_storage_risk: AcceptStorageRiskOption = False,
 ) -> None:
     """Make a new cluster: metadata, and a cookie on every bookie.
 
+    --store holds for the bookies. A URL may also name a store itself: s3://bucket/prefix?store=NAME.
     Repeat the command after an interruption.
     """
     init_cluster(
-        uri, bookie or [], accepts_risk=accept_storage_risk, group=group, labels=label or ()
+        uri,
+        bookie or [],
+        accepts_risk=accept_storage_risk,
+        group=group,
+        labels=label or (),
+        store=store,
     )
     with Cluster(uri) as cluster:
         uri = cluster.uri
@@ -90,19 +99,23 @@ def init(
         else:
             print(f"export {METADATA_URI_VARIABLE}={shlex.quote(uri)}")
         candidates = cluster.refresh_candidates()
-    shared = shared_domains(candidates)
-    if shared:
-        together = "; ".join(f"{', '.join(ids)} on {where}" for where, ids in shared.items())
-        note(
-            f"warning: bookies share a failure domain and will be lost together: {together}; "
-            "for more than a trial, give each bookie its own disk"
-        )
+    _warn_of_shared_domains(candidates)
     note(_tolerance(len(candidates)))
     if not bookie:
         count = DEFAULT_QUORUM.ensemble_size
         note(
             f"next: add at least {count} bookies, each an empty directory on its own disk: "
             f"`bkspark bookie add URL --metadata {shlex.quote(uri)}`"
+        )
+
+
+def _warn_of_shared_domains(candidates: Sequence[Candidate]) -> None:
+    shared = shared_domains(candidates)
+    if shared:
+        together = "; ".join(f"{', '.join(ids)} on {where}" for where, ids in shared.items())
+        note(
+            f"warning: bookies share a failure domain and will be lost together: {together}; "
+            "for more than a trial, give each bookie its own disk"
         )
 
 

@@ -25,9 +25,11 @@ from bkspark.cluster.admission import storage_risk
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
 from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.cluster.cluster import Cluster
-from bkspark.errors import BookKeeperError
+from bkspark.errors import BookKeeperError, InvalidRequestError
 from bkspark.quantities import plural
-from bkspark.storage.address import shown_url
+from bkspark.storage import stores
+from bkspark.storage.address import shown_url, split_store
+from bkspark.storage.connection import shown_endpoint
 
 SOURCE_MODULE = "pyspark_bookkeeper"
 
@@ -183,7 +185,7 @@ def _cluster(metadata_uri: str) -> Iterator[Finding]:
             named = health.named_members(cluster, cluster.read_all(), lost)
             undeleted = list(health.deletion_findings(cluster))
             unreadable = list(health.unreadable_findings(cluster))
-            storage = list(_storage(cluster, statuses))
+            storage = [*_stores(cluster, statuses), *_storage(cluster, statuses)]
     except BookKeeperError as error:
         yield Finding(Level.FAIL, "cluster", error.args[0], error.hint)
         return
@@ -192,6 +194,24 @@ def _cluster(metadata_uri: str) -> Iterator[Finding]:
     yield from undeleted
     yield from unreadable
     yield from storage
+
+
+def _stores(cluster: Cluster, statuses: list[BookieStatus]) -> Iterator[Finding]:
+    """Name the object stores of all places, and whether this machine knows them."""
+    places = {status.record.bookie_id: status.record.place for status in statuses}
+    users: dict[str, list[str]] = {}
+    for user, place in {"metadata": cluster.store.uri, **places}.items():
+        users.setdefault(split_store(place)[1], []).append(user)
+    users.pop("", None)
+    for name, used_by in sorted(users.items()):
+        told = f"of {', '.join(used_by)}"
+        try:
+            endpoint = stores.find(name).endpoint_url
+        except InvalidRequestError as error:
+            yield Finding(Level.FAIL, f"store {name}", f"{told}: {error.args[0]}", error.hint)
+        else:
+            where = shown_endpoint(endpoint) if endpoint else "AWS"
+            yield Finding(Level.OK, f"store {name}", f"{told}: {where}")
 
 
 def _storage(cluster: Cluster, statuses: list[BookieStatus]) -> Iterator[Finding]:

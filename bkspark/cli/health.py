@@ -44,7 +44,7 @@ def risk_findings(cluster: Cluster, statuses: list[BookieStatus]) -> Iterator[Fi
                 "replace it by a bookie on a local disk or in a bucket",
             )
     try:
-        require_apart([cluster.store.uri, *(status.record.url for status in statuses)])
+        require_apart([cluster.store.uri, *(status.record.place for status in statuses)])
     except InvalidRequestError as error:
         yield Finding(Level.WARN, "places", error.args[0], error.hint)
 

@@ -8,9 +8,16 @@ import typer
 from bkspark.admin import damaged_records
 from bkspark.cli.logs import DryRunOption, YesOption
 from bkspark.cli.output import Column, print_done, print_rows
-from bkspark.cli.session import COMMON, CommandSession, require_consent, session_of
+from bkspark.cli.session import (
+    COMMON,
+    CommandSession,
+    StoreOption,
+    require_consent,
+    session_of,
+)
 from bkspark.errors import InvalidRequestError
 from bkspark.format import layout
+from bkspark.storage.address import with_store
 
 _COLUMNS = (
     Column("record", "key"),
@@ -55,6 +62,7 @@ def set_aside(
             help="URL of the bookie whose record is restored; for cluster: URL of any bookie.",
         ),
     ] = "",
+    store: StoreOption = "",
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
@@ -66,6 +74,7 @@ def set_aside(
     `cluster` is restored from the cookie of any bookie.
     """
     session = session_of(context)
+    url = with_store(url, store)
     if dry_run:
         rests = _rests(session, record)
         facts = {"record": record, "rests": rests}

@@ -31,6 +31,15 @@ AcceptStorageRiskOption = Annotated[
 
 _NAMED_MAX = 5
 
+StoreOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Name of the object store that the URL is in, as the file of BKSPARK_STORES has it; "
+        "default: the store that the AWS variables name.",
+    ),
+]
+
 COMMON = "--metadata URI, --json and --debug work with every command."
 """Epilog of every command's help."""
 

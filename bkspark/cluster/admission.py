@@ -22,7 +22,8 @@ from bkspark.format import cookie as cookie_format
 from bkspark.format import layout
 from bkspark.format.cluster import BookieRecord
 from bkspark.format.cookie import Cookie
-from bkspark.storage.address import canonical, parse, require_fit, shown_url
+from bkspark.storage.address import parse, require_fit, shown_url, split_store
+from bkspark.storage.connection import endpoint_of
 from bkspark.storage.file_systems import why_unsafe
 
 _MEMORY = "memory://"
@@ -66,10 +67,11 @@ def require_apart(urls: Sequence[str]) -> None:
     """Return if all places of a cluster are distinct, and none lies inside another.
 
     Args:
-        urls: of the metadata store and of bookies.
+        urls: of the metadata store and of bookies, with their stores.
 
     Raises:
-        InvalidRequestError: two places overlap, or a URL names no place.
+        InvalidRequestError: two places overlap, or a URL names no place; or this machine does not
+            know the store of a place that may overlap another.
     """
     for number, url in enumerate(urls):
         require_fit(unquote(url))
@@ -82,27 +84,37 @@ def require_outside(url: str, others: Iterable[str]) -> None:
     Two bookies there would be one disk (H39), and each would see the other's files as its own.
 
     Raises:
-        InvalidRequestError: the places overlap.
+        InvalidRequestError: the places overlap, or may overlap in a store that is not known here.
     """
     place = _parts(url)
     for other in others:
         there = _parts(other)
+        shared = min(len(place), len(there))
+        if place[:shared] != there[:shared] or not _are_in_one_store(url, other):
+            continue
         inner, outer = (url, other) if len(place) > len(there) else (other, url)
         if place == there:
             raise InvalidRequestError(
                 f"{shown_url(url)} is given twice",
                 hint="two URLs name the same place: give each place once",
             )
-        if _parts(inner)[: len(_parts(outer))] == _parts(outer):
-            raise InvalidRequestError(
-                f"{shown_url(inner)} lies inside {shown_url(outer)}",
-                hint="give the metadata store and each bookie an own directory, with nothing "
-                "else in it",
-            )
+        raise InvalidRequestError(
+            f"{shown_url(inner)} lies inside {shown_url(outer)}",
+            hint="give the metadata store and each bookie an own directory, with nothing "
+            "else in it",
+        )
+
+
+def _are_in_one_store(url: str, other: str) -> bool:
+    """Whether two places, which overlap but for their stores, are on the same server."""
+    one, two = split_store(url)[1], split_store(other)[1]
+    return one == two or endpoint_of(one) == endpoint_of(two)
 
 
 def _parts(url: str) -> tuple[str, ...]:
-    """The leading path parts shared by all places inside this place; links are followed."""
+    """The leading path parts shared by all places inside this place, but for the store; links are
+    followed.
+    """
     scheme, _, rest = url.partition("://")
     match scheme:
         case "file":
@@ -139,13 +151,13 @@ def admit(site: Site, url: str, bookie_id: str, *, accepts_risk: bool = False) -
     """Check the place at ``url``, and leave nothing in it.
 
     Args:
+        url: in its one spelling; may name a store.
         bookie_id: empty for the id in an unregistered cookie, or else the next free id.
         accepts_risk: allow storage that might lose data.
 
     Raises:
         InvalidRequestError: the id or the place is taken, or unsuitable.
     """
-    url = canonical(url)
     require_fit(unquote(url))
     place = storage(url)
     found = place.read_cookie()
@@ -167,19 +179,21 @@ def admit(site: Site, url: str, bookie_id: str, *, accepts_risk: bool = False) -
         raise InvalidRequestError(
             f"there is a bookie {bookie_id!r} already", hint="`bkspark bookies` lists them"
         )
-    require_outside(url, [site.metadata_uri, *(record.url for record in site.bookies.values())])
+    require_outside(url, [site.metadata_uri, *(record.place for record in site.bookies.values())])
     place.require_suitable(found, site.group)
     risk = storage_risk(url, site.metadata_uri, is_accepted=accepts_risk)
     new_id = bookie_id or _free_id(site.bookies.keys() | site.removed | site.unreadable)
     cookie = begun or Cookie(
         site.cluster_id, new_id, environment.token(), environment.now_ms(), site.group
     )
+    plain, store = split_store(url)
     record = BookieRecord(
         cookie.bookie_id,
         cookie.incarnation,
-        url,
+        plain,
         place.failure_domain(),
         storage_risk=risk,
+        store=store,
     )
     return NewBookie(place, found or cookie_format.encode(cookie), record)
 
@@ -191,7 +205,7 @@ def _require_new_place(site: Site, url: str) -> None:
         InvalidRequestError: a bookie is registered there; names the command that begins it anew.
     """
     for bookie_id, record in site.bookies.items():
-        if _parts(url) == _parts(record.url):
+        if _parts(url) == _parts(record.place) and _are_in_one_store(url, record.place):
             raise InvalidRequestError(
                 f"{shown_url(url)} is the place of {bookie_id}, but its cookie is missing",
                 hint="if the disk is mounted, and was emptied or replaced, initialise the "

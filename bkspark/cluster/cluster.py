@@ -33,7 +33,7 @@ from bkspark.protocol.bookies import Labels, Quarantine
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.log.record import LogRecord
 from bkspark.storage import access
-from bkspark.storage.address import canonical, shown_url
+from bkspark.storage.address import canonical, shown_url, with_store
 
 
 class Cluster(BoundToProcess):
@@ -179,7 +179,12 @@ class Cluster(BoundToProcess):
 
     def address(self, record: BookieRecord) -> BookieAddress:
         return BookieAddress(
-            record.bookie_id, record.incarnation, self.cluster_id, record.url, record.domain
+            record.bookie_id,
+            record.incarnation,
+            self.cluster_id,
+            record.url,
+            record.domain,
+            record.store,
         )
 
     def addresses(self, step_over: StepOver | None = None) -> dict[Member, BookieAddress]:
@@ -292,7 +297,13 @@ class Cluster(BoundToProcess):
         return partial(look_at, record, self.address(record))
 
     def add_bookie(
-        self, bookie_id: str, url: str, *, accepts_risk: bool = False, labels: object = ()
+        self,
+        bookie_id: str,
+        url: str,
+        *,
+        accepts_risk: bool = False,
+        labels: object = (),
+        store: str = "",
     ) -> BookieRecord:
         """Make the empty place at ``url`` a bookie of this cluster and register it.
 
@@ -302,13 +313,14 @@ class Cluster(BoundToProcess):
             bookie_id: empty for the next free id.
             accepts_risk: allow storage that might lose data; the record says so.
             labels: of the bookie, as ``arguments.labels`` takes them.
+            store: name of the object store that ``url`` is in.
 
         Raises:
             InvalidRequestError: the id or the place is taken, or unsuitable, or a label is not
-                valid; nothing was made.
+                valid, or this machine does not know the store; nothing was made.
         """
-        checked = arguments.labels(labels)
-        return self.register(self.admit(bookie_id, url, accepts_risk=accepts_risk), checked)
+        checked, place = arguments.labels(labels), with_store(url, store)
+        return self.register(self.admit(bookie_id, place, accepts_risk=accepts_risk), checked)
 
     def admit(self, bookie_id: str, url: str, *, accepts_risk: bool = False) -> NewBookie:
         """Check the place, as the first half of ``add_bookie``, with the same errors."""
@@ -354,6 +366,7 @@ def init_cluster(
     accepts_risk: bool = False,
     group: str | int | None = None,
     labels: object = (),
+    store: str = "",
 ) -> None:
     """Make a new cluster with the given bookies, or make nothing if a check fails.
 
@@ -364,14 +377,16 @@ def init_cluster(
         group: name or id of a group whose members share the folders and files; without a group one
             user owns them (``bkspark.storage.access``).
         labels: of each new bookie, as ``arguments.labels`` takes them.
+        store: name of the object store that all bookies are in; a URL may name another one itself.
 
     Raises:
         InvalidRequestError: a place is taken, missing, named twice or unsuitable, there is no such
-            group, or a label is not valid.
+            group, a label is not valid, or this machine does not know a store.
     """
     checked = arguments.labels(labels)
     group_id = None if group is None else access.group_id(group)
-    metadata_uri, *bookie_urls = map(canonical, (metadata_uri, *bookie_urls))
+    metadata_uri = canonical(metadata_uri)
+    bookie_urls = [with_store(url, store) for url in bookie_urls]
     store_uri = metadata_stores.open_store(metadata_uri).uri
     admission.require_apart([store_uri, *bookie_urls])
     wanted = {f"bookie-{number}": url for number, url in enumerate(bookie_urls, start=1)}
@@ -402,7 +417,7 @@ def _left_to_make(cluster: Cluster, wanted: Mapping[str, str], group: int | None
     Raises:
         InvalidRequestError: the cluster was made by another command, or nothing is left.
     """
-    urls = {bookie_id: record.url for bookie_id, record in cluster.bookies().items()}
+    urls = {bookie_id: record.place for bookie_id, record in cluster.bookies().items()}
     left = {bookie_id: url for bookie_id, url in wanted.items() if bookie_id not in urls}
     if not left or not urls.items() <= wanted.items():
         what = " and all its bookies are there" if urls == wanted else " is one"

@@ -11,7 +11,14 @@ from typing import Any
 from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.format import layout, strict_json
 from bkspark.format.strict_json import Fields
-from bkspark.protocol.bookies import USUAL_MARKS, Labels, Marks, require_labels
+from bkspark.protocol.bookies import (
+    USUAL_MARKS,
+    Labels,
+    Marks,
+    in_store,
+    require_labels,
+    require_store_name,
+)
 
 CLUSTER_KIND = "cluster"
 BOOKIE_KIND = "bookie"
@@ -58,6 +65,7 @@ class BookieRecord:
             afterwards.
         is_removed: no longer a bookie of the cluster; its id is never used again.
         labels: what an operator says of it, such as its rack and zone, by name.
+        store: name of the object store that ``url`` is in; empty for the default of each process.
     """
 
     bookie_id: str
@@ -71,6 +79,12 @@ class BookieRecord:
     is_leaving: bool = False
     is_removed: bool = False
     labels: Labels = field(default_factory=dict, hash=False)
+    store: str = ""
+
+    @property
+    def place(self) -> str:
+        """``url`` with the name of its store."""
+        return in_store(self.url, self.store)
 
     @property
     def is_going(self) -> bool:
@@ -130,6 +144,7 @@ def encode_bookie(record: BookieRecord, nonce: str) -> bytes:
         "leaving": record.is_leaving,
         "removed": record.is_removed,
         "labels": dict(record.labels),
+        "store": record.store,
     }
     return strict_json.encode(BOOKIE_KIND, layout.bookie_key(record.bookie_id), value)
 
@@ -151,12 +166,21 @@ def decode_bookie(bookie_id: str, data: bytes) -> BookieRecord:
         is_leaving=fields.take("leaving", bool),
         is_removed=fields.take("removed", bool),
         labels=_labels(fields),
+        store=_store(fields),
     )
 
 
 def _labels(fields: Fields) -> Labels:
     try:
         return require_labels(fields.mapping("labels", str))
+    except ValueError as error:
+        raise CorruptDataError(f"{fields.what}: {error}") from error
+
+
+def _store(fields: Fields) -> str:
+    name = fields.take("store", str)
+    try:
+        return name and require_store_name(name)
     except ValueError as error:
         raise CorruptDataError(f"{fields.what}: {error}") from error
 

@@ -1,5 +1,7 @@
 """A metadata store in a bucket of an object store with S3's protocol, ``s3://bucket/prefix``.
 
+The address may name a store: ``s3://bucket/prefix?store=east``.
+
 A version is made by creating an object if absent. ``bkspark.storage`` provides the conditional
 create and look-ups past every cache; this module makes a ``Directory`` of them.
 
@@ -13,6 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from bkspark.metadata.directory import Directory
 from bkspark.metadata.versioned_store import VersionedStore
 from bkspark.storage.address import parse
+from bkspark.storage.connection import require_known
 from bkspark.storage.objects import Objects, require_conditional_creates
 
 
@@ -51,7 +54,7 @@ class S3Directory:
 
 
 class S3MetadataStore(VersionedStore):
-    """A ``MetadataStore`` at ``s3://bucket/prefix``."""
+    """A ``MetadataStore`` at ``s3://bucket/prefix``, or at ``s3://bucket/prefix?store=NAME``."""
 
     place = "prefix"
     hint_if_missing = "check the address"
@@ -69,4 +72,5 @@ class S3MetadataStore(VersionedStore):
             self._mark(directory)
 
     def _directory(self) -> AbstractContextManager[Directory]:
+        require_known(self._objects.place.store)
         return nullcontext(S3Directory(self._objects))

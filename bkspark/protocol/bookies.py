@@ -64,6 +64,34 @@ def _is_value(value: str) -> bool:
     )
 
 
+# --- store ---------------------------------------------------------------------------------------
+# The object store of a bookie, by name.
+#
+# A record gives the name alone. Each machine looks up what the name means there, such as the
+# address of a server (``storage.stores``). Without a name it is the store that the process uses by
+# default.
+
+
+STORE_NAME = rf"[a-z][a-z0-9_-]{{0,{bounds.STORE_NAME_LENGTH_MAX - 1}}}"
+"""A regular expression for names of stores."""
+
+
+def require_store_name(name: object) -> str:
+    """Return ``name`` if it may be a store's.
+
+    Raises:
+        ValueError: it may not.
+    """
+    if not isinstance(name, str) or not re.fullmatch(STORE_NAME, name):
+        raise ValueError(f"{name!r:.80} is not the name of a store")
+    return name
+
+
+def in_store(url: str, store: str) -> str:
+    """Return the address of the place ``url`` in a store; ``url`` itself without a store."""
+    return f"{url}?store={store}" if store else url
+
+
 # --- fullness ------------------------------------------------------------------------------------
 # When a bookie's disk counts as full.
 #

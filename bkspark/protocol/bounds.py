@@ -43,6 +43,9 @@ LABEL_NAME_LENGTH_MAX = 63
 LABEL_VALUE_LENGTH_MAX = 255
 """Labels of a bookie: how many, and the characters of a name and of a value."""
 
+STORE_NAME_LENGTH_MAX = 63
+"""Characters of the name of an object store, which the records of its bookies give."""
+
 _DIGITS_MAX = 19
 
 

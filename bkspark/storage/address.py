@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote, urlsplit
 
 from bkspark.errors import InvalidRequestError
+from bkspark.protocol.bookies import STORE_NAME, in_store, require_store_name
 
 # --- shown ---------------------------------------------------------------------------------------
 # Addresses fit for messages, and the characters that no address may have.
 #
 # Rule 1. Text before an "@" may be a password, wherever it is, and so may text after a "?" or "#".
 # Addresses here are often malformed, so they are not parsed: too much is hidden rather than too
-# little.
+# little. Only the name of a store is shown, since no other text can be one.
 #
 # Rule 2. A character that moves the cursor, or reverses a line, is refused in an address. Python's
 # parser drops line breaks silently, and would lead to another place.
@@ -29,6 +30,7 @@ _PARTS = re.compile(
 # As ports have digits only, this is a user and a password; "[::1]" is a host.
 _USER = re.compile(r"[^/\[]*:(?![0-9]+(?:[,/]|$))[^/]")
 _COLON = re.compile(":|%3a", re.IGNORECASE)
+_STORE = re.compile(rf"\?store=({STORE_NAME})")
 _UNFIT = ("Cc", "Cs", "Zl", "Zp")
 _TURNS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -46,6 +48,8 @@ def shown_url(url: str) -> str:
     elif _may_be_user(place, rest, is_path=is_path, has_host=bool(head)):
         place = HIDDEN
     shown = (head + place)[:_LENGTH_MAX]
+    if _STORE.fullmatch(rest) and place != HIDDEN:
+        shown += rest
     return "".join("\N{REPLACEMENT CHARACTER}" if _is_unfit(char) else char for char in shown)
 
 
@@ -130,10 +134,11 @@ def _directory(given: str, path: str) -> str:
 # --- place ---------------------------------------------------------------------------------------
 # Addresses in an object store: ``s3://bucket/prefix``, and no other form.
 #
-# The rule: an address names a place. Credentials, the endpoint and every other setting come from
-# the usual AWS environment and from fsspec's configuration. So no setting appears in an address, in
-# a pickle or in the metadata store. Messages show the endpoint's host and port, and no other
-# setting.
+# The rule: an address names a place, and may name a store: ``s3://bucket/prefix?store=east``. What
+# the name means is looked up on each machine (``stores``). Without a name, credentials, the
+# endpoint and every other setting come from the usual AWS environment and from fsspec's
+# configuration. So no setting appears in an address, in a pickle or in the metadata store. Messages
+# show the endpoint's host and port, and no other setting.
 #
 # Stores with S3's protocol are the only kind so far. A kind is admitted only if its client creates
 # an object atomically if absent: for most protocols fsspec does a look-up and then a write, so two
@@ -142,7 +147,9 @@ def _directory(given: str, path: str) -> str:
 
 # Neither "." nor "..", and no hidden part: such names belong to the store, see ``objects``.
 _PART = r"[A-Za-z0-9_][A-Za-z0-9._=+-]*"
-_URL = re.compile(rf"s3://([a-z0-9][a-z0-9.-]{{1,61}}[a-z0-9])((?:/{_PART})*)/?")
+_URL = re.compile(
+    rf"s3://([a-z0-9][a-z0-9.-]{{1,61}}[a-z0-9])((?:/{_PART})*)/?(?:{_STORE.pattern})?"
+)
 # S3's limit is 1024 bytes; the longest name below a place takes some 150.
 _PREFIX_LENGTH_MAX = 512
 
@@ -153,14 +160,16 @@ class S3Place:
 
     Attributes:
         prefix: without slashes at its ends; "" is the whole bucket.
+        store: name of the store; "" for the default of the process.
     """
 
     bucket: str
     prefix: str
+    store: str = ""
 
     @property
     def url(self) -> str:
-        return f"s3://{self.bucket}/{self.prefix}".rstrip("/")
+        return in_store(f"s3://{self.bucket}/{self.prefix}".rstrip("/"), self.store)
 
     def key(self, name: str) -> str:
         """The key of the object called ``name`` here."""
@@ -178,6 +187,43 @@ def parse(url: str) -> S3Place:
         raise InvalidRequestError(
             f"{shown_url(url)!r} does not name a place in an S3 bucket",
             hint="write s3://bucket/prefix; the endpoint comes from AWS_ENDPOINT_URL, "
-            "credentials from the AWS environment",
+            "credentials from the AWS environment, or both from a store: s3://bucket/prefix?"
+            "store=NAME",
         )
-    return S3Place(found[1], found[2].strip("/"))
+    return S3Place(found[1], found[2].strip("/"), found[3] or "")
+
+
+def with_store(url: str, store: object) -> str:
+    """The address ``url``, in one spelling, in a store; ``url`` may name the store itself.
+
+    Raises:
+        InvalidRequestError: ``store`` is no name, ``url`` names another store, or is in none.
+    """
+    url = canonical(url)
+    if isinstance(store, str) and not store:
+        return url
+    try:
+        name = require_store_name(store)
+    except ValueError as error:
+        raise InvalidRequestError(
+            str(error),
+            hint="a name has small letters, digits, '_' and '-', and begins with a letter",
+        ) from None
+    if not url.startswith("s3://"):
+        raise InvalidRequestError(
+            f"{shown_url(url)!r} is not in an object store, so it cannot be in store {name}",
+            hint="name a store only for s3://bucket/prefix",
+        )
+    plain, named = split_store(url)
+    if named not in ("", name):
+        raise InvalidRequestError(
+            f"{shown_url(url)} names another store than {name}", hint="name one store"
+        )
+    return in_store(plain, name)
+
+
+def split_store(url: str) -> tuple[str, str]:
+    """The address ``url`` without its store, and the name of the store; "" if it names none."""
+    plain, mark, _ = url.partition("?")
+    found = _STORE.fullmatch(url[len(plain) :]) if mark and url.startswith("s3://") else None
+    return (plain, found[1]) if found else (url, "")

@@ -1,4 +1,4 @@
-"""The S3 connection of a process, and single requests over the connection.
+"""The S3 connections of a process, one to each store, and single requests over them.
 
 The rule: **every answer but a certain one of the store is a doubt.** "Absent" is the store's code
 NoSuchKey and no other 404; "taken" is its 412. A missing bucket, a refusal, a 5xx answer, a lost
@@ -14,9 +14,11 @@ happened, or may happen yet (R8, R15, RB-27c).
 * **No fork.** fsspec's event loop runs in a thread that a forked process does not have, so every
   process makes its own connection at first use.
 
-botocore finds credentials, region and endpoint, from ``AWS_ENDPOINT_URL`` and its siblings; other
-settings, for example ``config_kwargs`` and ``s3_additional_kwargs``, come from fsspec's
-configuration files (https://filesystem-spec.readthedocs.io, "Configuration").
+Without the name of a store botocore finds credentials, region and endpoint, from
+``AWS_ENDPOINT_URL`` and its siblings; other settings, for example ``config_kwargs`` and
+``s3_additional_kwargs``, come from fsspec's configuration files
+(https://filesystem-spec.readthedocs.io, "Configuration"). The settings of a named store are in the
+file of stores (``stores``): of the environment it takes at most region and credentials.
 """
 
 import errno
@@ -33,6 +35,7 @@ from typing import Any, TypeVar
 
 from bkspark import environment, progress, quantities
 from bkspark.errors import InvalidRequestError
+from bkspark.storage import stores
 from bkspark.storage.address import shown_url
 
 # --- pressure ------------------------------------------------------------------------------------
@@ -122,12 +125,12 @@ class Pressures:
     """The pressures of a process: ``environment.the_one(Pressures)``."""
 
     def __init__(self) -> None:
-        self._of: dict[str, Pressure] = {}
+        self._of: dict[tuple[str, str], Pressure] = {}
 
-    def of(self, bucket: str) -> Pressure:
-        """The pressure on a bucket."""
-        found = self._of.get(bucket)
-        return found if found is not None else self._of.setdefault(bucket, Pressure())
+    def of(self, bucket: str, store: str = "") -> Pressure:
+        """The pressure on a bucket of a store."""
+        found = self._of.get((store, bucket))
+        return found if found is not None else self._of.setdefault((store, bucket), Pressure())
 
 
 # --- quiet ---------------------------------------------------------------------------------------
@@ -179,6 +182,7 @@ PAUSES_SECONDS = (0.1, 5.0)
 ABSENT_SECONDS = 1.0
 _READ_BYTES = 2**20
 _CREDENTIALS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE)"
+_ENDPOINT = "AWS_ENDPOINT_URL"
 # Names of botocore's errors; botocore is imported only where S3 is used.
 _WITHOUT_CREDENTIALS = ("NoCredentialsError", "PartialCredentialsError", "ProfileNotFound")
 
@@ -196,7 +200,7 @@ _TOKEN = (
     "the session token has expired or is not valid",
     "get new credentials, and give them to all processes (AWS_SESSION_TOKEN)",
 )
-_KEY = ("the store does not accept the access key", f"check {_CREDENTIALS}, and AWS_ENDPOINT_URL")
+_KEY = ("the store does not accept the access key", f"check {_CREDENTIALS}, and {_ENDPOINT}")
 _REASONS = {
     "RequestTimeTooSkewed": _CLOCK,
     "RequestExpired": _CLOCK,
@@ -213,7 +217,7 @@ _UNREACHED = (
 )
 
 _lock = threading.Lock()
-_filesystem: Any = None
+_filesystems: dict[str, Any] = {}
 # Connections of the parent process: their finalizer would wait for a thread that does not exist.
 _inherited: list[Any] = []
 
@@ -265,19 +269,19 @@ class RangeBehindEnd(SureAnswer):
     """The store answers that the object ends before the range begins."""
 
 
-def call(method: str, **arguments: Any) -> dict[str, Any]:
-    """Make a request, for example ``put_object``, once.
+def call(method: str, *, store: str = "", **arguments: Any) -> dict[str, Any]:
+    """Make a request, for example ``put_object``, once, to the named or the default store.
 
     Waits for its turn if the store has asked this process for fewer requests.
     """
-    filesystem = _connected()
-    pressure = environment.the_one(Pressures).of(arguments["Bucket"])
+    filesystem = _connected(store)
+    pressure = environment.the_one(Pressures).of(arguments["Bucket"], store)
     sent_at = pressure.wait_for_turn()
     try:
         with without_details():
             answer = filesystem.call_s3(method, timeout=REQUEST_SECONDS_MAX, **arguments)
     except Exception as error:
-        doubt = _meaning(error)
+        doubt = _doubt(error, store)
         if doubt.asks_for_less:
             pressure.was_asked_for_less(sent_at)
         # Not chained: the original message may quote a secret of the endpoint.
@@ -287,13 +291,13 @@ def call(method: str, **arguments: Any) -> dict[str, Any]:
     return dict(answer)
 
 
-def get(**arguments: Any) -> tuple[dict[str, Any], bytes]:
+def get(*, store: str = "", **arguments: Any) -> tuple[dict[str, Any], bytes]:
     """Make a ``get_object`` request; returns the answer and the whole body."""
-    answer = call("get_object", **arguments)
+    answer = call("get_object", store=store, **arguments)
     try:
-        data = _synchronously(_read, answer["Body"], progress.reporter())
+        data = _synchronously(_connected(store), _read, answer["Body"], progress.reporter())
     except Exception as error:
-        raise _meaning(error) from None
+        raise _doubt(error, store) from None
     if len(data) != answer["ContentLength"]:
         raise S3Doubt("the answer was cut short", is_passing=True)
     return answer, data
@@ -331,20 +335,42 @@ def repeated(request: Callable[[], T], *, only_if_refused: bool = False) -> T:
 
 def forget() -> None:
     """Connect anew next time, for a process whose environment has changed."""
-    global _filesystem
     with _lock:
-        _filesystem = None
+        _filesystems.clear()
 
 
-def _connected() -> Any:
-    global _filesystem
+def require_known(store: str) -> None:
+    """Return if this machine knows what ``store`` means; raises the errors of ``stores.find``."""
+    if store and store not in _filesystems:
+        stores.find(store)
+
+
+def endpoint_of(store: str) -> str:
+    """Host and port of a store's endpoint, in one spelling; "" for AWS.
+
+    Raises:
+        InvalidRequestError: this machine does not know the store, or cannot make a client for it.
+    """
+    require_known(store)
+    try:
+        return stores.place_of(str(_connected(store).s3.meta.endpoint_url))
+    except S3Doubt as doubt:
+        what = f"store {store}" if store else "the object store"
+        raise InvalidRequestError(
+            f"{what} cannot be used here: {doubt.strerror}", hint=doubt.hint
+        ) from None
+
+
+def _connected(store: str) -> Any:
     with _lock:
-        if _filesystem is None:
-            _filesystem = _connect()
-        return _filesystem
+        found = _filesystems.get(store)
+        if found is None:
+            found = _filesystems[store] = _connect(store)
+        return found
 
 
-def _connect() -> Any:
+def _connect(store: str) -> Any:
+    settings = _settings_of(store)
     try:
         import s3fs  # An extra: it brings twenty packages, and most clusters use disks.
     except ImportError as error:
@@ -355,7 +381,7 @@ def _connect() -> Any:
     from bkspark.storage.one_attempt import OneAttemptSession  # a subclass of s3fs's session
 
     watch()
-    filesystem = s3fs.S3FileSystem(use_listings_cache=False, skip_instance_cache=True)
+    filesystem = s3fs.S3FileSystem(use_listings_cache=False, skip_instance_cache=True, **settings)
     filesystem.retries = 1
     filesystem.config_kwargs = {
         "max_pool_connections": _CONNECTIONS_MAX,
@@ -364,12 +390,35 @@ def _connect() -> Any:
         "http_session_cls": OneAttemptSession,
     }
     with without_details():
-        _require_conditional_requests(filesystem)
+        _require_conditional_requests(filesystem, store)
     watch()
     return filesystem
 
 
-def _require_conditional_requests(filesystem: Any) -> None:
+def _settings_of(store: str) -> dict[str, Any]:
+    """Arguments of s3fs for a store; a named store takes nothing from fsspec's configuration."""
+    if not store:
+        return {}
+    try:
+        found = stores.find(store)
+    except InvalidRequestError as error:
+        raise S3Doubt(str(error.args[0]), hint=error.hint) from error
+    client = {"region_name": found.region, "verify": found.ca_file}
+    config: dict[str, Any] = {"ignore_configured_endpoint_urls": True}
+    if found.addressing_style:
+        config["s3"] = {"addressing_style": found.addressing_style}
+    return {
+        **dict.fromkeys(("key", "secret", "token", "username", "password", "session")),
+        "anon": False,
+        "s3_additional_kwargs": {},
+        "endpoint_url": found.endpoint_url or None,
+        "client_kwargs": {name: value for name, value in client.items() if value},
+        "config_kwargs": config,
+        **({"profile": found.profile} if found.profile else {}),
+    }
+
+
+def _require_conditional_requests(filesystem: Any, store: str) -> None:
     """Refuse a botocore that does not know the condition: s3fs silently drops unknown arguments."""
     try:
         operations = filesystem.s3.meta.service_model
@@ -378,7 +427,7 @@ def _require_conditional_requests(filesystem: Any) -> None:
             for name in ("PutObject", "CompleteMultipartUpload")
         ]
     except Exception as error:
-        raise _meaning(error) from None
+        raise _doubt(error, store) from None
     if not all(known):
         raise InvalidRequestError(
             "this botocore is too old to create objects conditionally",
@@ -387,10 +436,10 @@ def _require_conditional_requests(filesystem: Any) -> None:
 
 
 def _after_fork() -> None:
-    global _filesystem, _lock
+    global _filesystems, _lock
     _lock = threading.Lock()
-    _inherited.append(_filesystem)
-    _filesystem = None
+    _inherited.append(_filesystems)
+    _filesystems = {}
     # Another thread of the parent may have held fsspec's lock.
     if "fsspec.asyn" in sys.modules:
         sys.modules["fsspec.asyn"].reset_lock()
@@ -399,11 +448,11 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def _synchronously(function: Callable[..., Any], *arguments: Any) -> Any:
+def _synchronously(filesystem: Any, function: Callable[..., Any], *arguments: Any) -> Any:
     from fsspec.asyn import sync
 
     with without_details():
-        return sync(_connected().loop, function, *arguments, timeout=REQUEST_SECONDS_MAX)
+        return sync(filesystem.loop, function, *arguments, timeout=REQUEST_SECONDS_MAX)
 
 
 async def _read(body: Any, made: Callable[[], None]) -> bytes:
@@ -417,11 +466,20 @@ async def _read(body: Any, made: Callable[[], None]) -> bytes:
     return b"".join(pieces)
 
 
-def _meaning(error: Exception) -> S3Doubt:
+def _doubt(error: Exception, store: str) -> S3Doubt:
+    """The meaning of ``error``, with a hint that names the settings of the store."""
+    doubt = _meaning(error, store)
+    if store:
+        hint = doubt.hint.replace(_ENDPOINT, f"endpoint_url of store {store}")
+        doubt.hint = hint.replace(_CREDENTIALS, f"the profile of store {store}")
+    return doubt
+
+
+def _meaning(error: Exception, store: str = "") -> S3Doubt:
     """Translate an exception of s3fs, botocore or aiohttp into an ``S3Doubt``."""
     answer = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
     if not isinstance(answer, dict):
-        return _no_answer(error)
+        return _no_answer(error, store)
     code = str(answer.get("Error", {}).get("Code", ""))[:60]
     status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     match status, code:
@@ -434,7 +492,7 @@ def _meaning(error: Exception) -> S3Doubt:
         case _, "NoSuchBucket":
             return S3Doubt(
                 "the bucket does not exist (NoSuchBucket)",
-                hint="make the bucket first, or check its name and AWS_ENDPOINT_URL",
+                hint=f"make the bucket first, or check its name and {_ENDPOINT}",
             )
         case _, _ if code in _REASONS:
             reason, hint = _REASONS[code]
@@ -462,7 +520,7 @@ def _retry_after(answer: dict[str, Any]) -> float:
     return float(given) if given.isdecimal() else 0.0
 
 
-def _no_answer(error: Exception) -> S3Doubt:
+def _no_answer(error: Exception, store: str) -> S3Doubt:
     """The doubt for ``error``, without its text, which may quote a secret of the endpoint."""
     kind = type(error).__name__
     if kind in _WITHOUT_CREDENTIALS:
@@ -473,7 +531,7 @@ def _no_answer(error: Exception) -> S3Doubt:
             is_passing=True,
             hint="if this persists, the object is damaged; readers use another copy",
         )
-    endpoint, hint = _endpoint(), "check that the store runs, and AWS_ENDPOINT_URL"
+    endpoint, hint = _endpoint(store), f"check that the store runs, and {_ENDPOINT}"
     if isinstance(error, TimeoutError) or "Timeout" in kind:
         return S3Doubt(f"no answer from {endpoint} in time ({kind})", is_passing=True, hint=hint)
     causes = list(_causes(error))
@@ -507,12 +565,12 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
             left.append(getattr(found, "kwargs", {}).get("error"))
 
 
-def _endpoint() -> str:
+def _endpoint(store: str) -> str:
     """Scheme, host and port of the endpoint, without the rest of the URL."""
     try:
-        return shown_endpoint(str(_filesystem.s3.meta.endpoint_url))
+        return shown_endpoint(str(_filesystems[store].s3.meta.endpoint_url))
     except Exception:  # there is no connection
-        return "the store"
+        return f"store {store}" if store else "the store"
 
 
 def shown_endpoint(url: str) -> str:

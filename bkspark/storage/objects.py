@@ -181,6 +181,7 @@ class Objects:
     def _listed(self, folder: str, after: str = "") -> dict[str, tuple[str, int]]:
         prefix = self.place.key(f"{folder}/" if folder else "")
         arguments: dict[str, Any] = {
+            "store": self.place.store,
             "Bucket": self.place.bucket,
             "Prefix": prefix,
             "Delimiter": "/",
@@ -206,8 +207,9 @@ class Objects:
             repeated(lambda: call("delete_object", **self.address(name)))
 
     def address(self, name: str) -> dict[str, str]:
-        """The request arguments for the object ``name``."""
-        return {"Bucket": self.place.bucket, "Key": self.place.key(name)}
+        """The arguments of ``connection.call`` for the object ``name``."""
+        place = self.place
+        return {"store": place.store, "Bucket": place.bucket, "Key": place.key(name)}
 
     def _create(self, name: str, body: bytes, *, once: bool) -> Created | None:
         token = environment.token()

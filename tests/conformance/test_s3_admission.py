@@ -1,6 +1,7 @@
 """Large files, metadata and admission on S3, behind a line that loses things."""
 
 import pickle
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -169,8 +170,10 @@ class TestAdmission:
         with pytest.raises(InvalidRequestError, match="supported"):
             open_store(f"{scheme}://bucket/b1")
 
-    def test_failure_domain(self) -> None:
-        assert uri.storage("s3://bucket/a/b").failure_domain() == "bucket-bucket"
+    def test_failure_domain(self, server: S3Server) -> None:
+        domains = [uri.storage(f"s3://bucket/{name}").failure_domain() for name in ("a/b", "c")]
+        assert domains[0] == domains[1]
+        assert re.fullmatch("bucket-bucket@[0-9a-f]{8}", domains[0])
 
     def test_missing_package(
         self, root: BookieRoot, forget: Callable[[], None], monkeypatch: pytest.MonkeyPatch

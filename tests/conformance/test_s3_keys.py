@@ -42,7 +42,7 @@ def test_no_key_of_a_whole_scenario_is_a_folder_of_another(
 ) -> None:
     """Of what is deleted in the end, too. The store refuses such a key."""
     store = S3Store()
-    monkeypatch.setattr(connection, "_filesystem", store)
+    monkeypatch.setattr(connection, "_filesystems", {"": store})
     rig = BucketRig(tmp_path, place=f"s3://{BUCKET}/place")
     write_and_read(rig)
     maintain(rig)

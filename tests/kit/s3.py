@@ -63,6 +63,13 @@ class S3Server:
 @contextmanager
 def s3_server() -> Iterator[S3Server]:
     """Start a server, and set the environment for its clients."""
+    with another_server(f"bucket-{uuid4().hex[:12]}") as server, environment(server.port):
+        yield server
+
+
+@contextmanager
+def another_server(bucket: str) -> Iterator[S3Server]:
+    """Start a server that no client is pointed to."""
     with subprocess.Popen(
         [sys.executable, __file__],
         stdin=subprocess.PIPE,
@@ -74,10 +81,9 @@ def s3_server() -> Iterator[S3Server]:
             line = process.stdout.readline()
             if not line:
                 raise RuntimeError("the S3 server did not start; is bkspark[test] installed?")
-            server = S3Server(int(line), f"bucket-{uuid4().hex[:12]}")
+            server = S3Server(int(line), bucket)
             _make_bucket(server)
-            with environment(server.port):
-                yield server
+            yield server
         finally:
             process.kill()
 

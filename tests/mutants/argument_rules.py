@@ -113,15 +113,9 @@ MUTANTS = (
         (f"{ADDRESS}::test_what_is_refused_is_refused_everywhere",),
     ),
     Mutant(
-        "an added bookie is registered as it was spelled",
-        "admission.admit",
+        "an added or moved bookie is registered as it was spelled",
+        "with_store",
         Drop("url = canonical(url)"),
-        (f"{ADDRESS}::test_each_spelling_is_one_place_for_metadata_and_bookies",),
-    ),
-    Mutant(
-        "a moved bookie is registered as it was spelled",
-        "moving.move",
-        Drop("new_url = canonical(new_url)"),
         (f"{ADDRESS}::test_each_spelling_is_one_place_for_metadata_and_bookies",),
     ),
     Mutant(

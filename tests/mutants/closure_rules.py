@@ -112,7 +112,7 @@ MUTANTS = (
         "a bookie is begun anew that somebody else has begun anew",
         "reinitialising._instead_of",
         Replace(
-            "now is None or (now.url, now.incarnation) != (before.url, before.incarnation)",
+            "now is None or (now.place, now.incarnation) != (before.place, before.incarnation)",
             "now is None",
         ),
         pair("begin a bookie anew", "begin a bookie anew"),

@@ -291,7 +291,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie is moved only while all others are readable",
-        "moving.move",
+        "moving._moved",
         Replace("cluster.bookies(leave_out)", "cluster.bookies()"),
         (f"{ONE_STOPS_NO_OTHER}[bookies]",),
     ),

@@ -45,11 +45,18 @@ def label(
 
 
 def move(
-    uri: str, bookie_id: str, url: str, *, accepts_risk: bool = False, dry_run: bool = False
+    uri: str,
+    bookie_id: str,
+    url: str,
+    *,
+    accepts_risk: bool = False,
+    dry_run: bool = False,
+    store: str = "",
 ) -> Report:
     """See ``moving.move``."""
+    how = {"accepts_risk": accepts_risk, "dry_run": dry_run}
     with Cluster(uri) as cluster:
-        return moving.move(cluster, bookie_id, url, accepts_risk=accepts_risk, dry_run=dry_run)
+        return moving.move(cluster, bookie_id, url, **how, store=store)
 
 
 def reinit(

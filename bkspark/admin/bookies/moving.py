@@ -28,7 +28,7 @@ from bkspark.cluster.log_messages import leave_out
 from bkspark.errors import BookieUnavailableError, CorruptDataError, InvalidRequestError
 from bkspark.format import cookie as cookie_format
 from bkspark.format.cluster import BookieRecord
-from bkspark.storage.address import canonical, shown_url
+from bkspark.storage.address import shown_url, split_store, with_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,32 +46,43 @@ def move(
     *,
     accepts_risk: bool = False,
     dry_run: bool = False,
+    store: str = "",
 ) -> Report:
     """Register the place at ``new_url`` as the bookie's place; a repeated call changes nothing.
 
     Args:
+        store: name of the object store that ``new_url`` is in; empty for the default of each
+            process, whatever the store of the old place.
         accepts_risk: accept storage that may lose acknowledged entries; the record says so.
 
     Raises:
         InvalidRequestError: no such bookie; the new place does not show the bookie, belongs to
-            another place of the cluster, or is unsuitable; the old place still shows the bookie; or
-            the record was changed meanwhile.
+            another place of the cluster, or is unsuitable; the old place still shows the bookie;
+            this machine does not know a store; or the record was changed meanwhile.
     """
-    new_url = canonical(new_url)
+    new_url = with_store(new_url, store)
     before = cluster.bookie(bookie_id).value
-    if before.url == new_url:
+    if before.place == new_url:
         return report_of("move", before)
-    known = cluster.bookies(leave_out)
-    others = [record.url for name, record in known.items() if name != bookie_id]
-    admission.require_outside(new_url, [cluster.store.uri, *others])
-    risk = admission.storage_risk(new_url, cluster.store.uri, is_accepted=accepts_risk)
-    wanted = _Move(before, replace(before, url=new_url, storage_risk=risk))
-    _require_one_place(cluster.address(wanted.before), cluster.address(wanted.after))
-    after = replace(wanted.after, domain=storage(new_url).failure_domain())
-    plan = (f"move {bookie_id} from {shown_url(before.url)} to {shown_url(new_url)}",)
+    after = _moved(cluster, before, new_url, accepts_risk=accepts_risk)
+    plan = (f"move {bookie_id} from {shown_url(before.place)} to {shown_url(new_url)}",)
     if not dry_run:
         _store(cluster, _Move(before, after))
     return report_of("move", before, plan, is_done=not dry_run)
+
+
+def _moved(
+    cluster: Cluster, before: BookieRecord, new_url: str, *, accepts_risk: bool
+) -> BookieRecord:
+    """Return the record of the bookie at ``new_url``; raises the errors of ``move``."""
+    known = cluster.bookies(leave_out)
+    others = [record.place for name, record in known.items() if name != before.bookie_id]
+    admission.require_outside(new_url, [cluster.store.uri, *others])
+    risk = admission.storage_risk(new_url, cluster.store.uri, is_accepted=accepts_risk)
+    url, store = split_store(new_url)
+    after = replace(before, url=url, store=store, storage_risk=risk)
+    _require_one_place(cluster.address(before), cluster.address(after))
+    return replace(after, domain=storage(new_url).failure_domain())
 
 
 def _require_one_place(old: BookieAddress, new: BookieAddress) -> None:
@@ -80,7 +91,7 @@ def _require_one_place(old: BookieAddress, new: BookieAddress) -> None:
         places.own_cookie(new)
     except BookieUnavailableError as error:
         raise InvalidRequestError(
-            f"{shown_url(new.url)} is not {told_of(new.bookie_id, error.args[0])}",
+            f"{shown_url(new.place)} is not {told_of(new.bookie_id, error.args[0])}",
             hint="move all of its storage there first; this command copies nothing",
         ) from error
     try:
@@ -89,12 +100,12 @@ def _require_one_place(old: BookieAddress, new: BookieAddress) -> None:
     except BookieUnavailableError as error:
         raise InvalidRequestError(
             f"it is not known whether bookie {old.bookie_id} is still at "
-            f"{shown_url(old.url)}: {error.args[0]}",
+            f"{shown_url(old.place)}: {error.args[0]}",
             hint="unmount or remove the old storage, so that the bookie surely is not there "
             "any more",
         ) from error
     raise InvalidRequestError(
-        f"bookie {old.bookie_id} is at {shown_url(old.url)} as well, in other storage: of two "
+        f"bookie {old.bookie_id} is at {shown_url(old.place)} as well, in other storage: of two "
         "copies, each lacks what is written to the other only",
         hint="if both copies are complete and nothing writes to them, remove the COOKIE of "
         "the old copy; if the bookie was written to while it was copied, keep the old "
@@ -123,8 +134,14 @@ def _store(cluster: Cluster, wanted: _Move) -> None:
     before, after = wanted.before, wanted.after
 
     def moved(now: BookieRecord | None) -> BookieRecord:
-        if now is not None and (now.url, now.incarnation) == (before.url, before.incarnation):
-            return replace(now, url=after.url, domain=after.domain, storage_risk=after.storage_risk)
+        if now is not None and (now.place, now.incarnation) == (before.place, before.incarnation):
+            return replace(
+                now,
+                url=after.url,
+                store=after.store,
+                domain=after.domain,
+                storage_risk=after.storage_risk,
+            )
         raise InvalidRequestError(
             f"another command moved or initialised bookie {before.bookie_id} first",
             hint="`bkspark bookies` shows where it is now",

@@ -30,7 +30,7 @@ def cookie_at(address: BookieAddress) -> bytes | None:
     Raises:
         BookieUnavailableError: no definite answer.
     """
-    return ask(address, storage(address.url).read_cookie)
+    return ask(address, storage(address.place).read_cookie)
 
 
 def own_cookie(address: BookieAddress) -> bytes:

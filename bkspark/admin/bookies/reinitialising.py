@@ -55,7 +55,7 @@ def reinit(
     _require_wiped(cluster, before)
     if not makes_folder:
         _require_mounted(cluster, before)
-    place = storage(before.url)
+    place = storage(before.place)
     is_accepted = accepts_risk or bool(before.storage_risk)
     risk = admission.storage_risk(before.url, cluster.store.uri, is_accepted=is_accepted)
     after = replace(
@@ -94,18 +94,18 @@ def _plan(cluster: Cluster, before: BookieRecord, after: BookieRecord) -> tuple[
     if before.domain != after.domain:
         elsewhere = f"; its place is on {after.domain} now, and was on {before.domain}"
     return (
-        f"initialise {bookie_name} again at {shown_url(before.url)}, in place of incarnation "
+        f"initialise {bookie_name} again at {shown_url(before.place)}, in place of incarnation "
         f"{before.incarnation}{elsewhere}",
         f"count its former data as lost, which {ledgers}",
     )
 
 
 def _require_wiped(cluster: Cluster, record: BookieRecord) -> None:
-    shown, address = shown_url(record.url), cluster.address(record)
+    shown, address = shown_url(record.place), cluster.address(record)
     try:
         found = places.cookie_at(address)
         if found is None:
-            place = storage(record.url)
+            place = storage(record.place)
             places.ask(address, lambda: place.require_suitable(None, cluster.group))
     except BookieUnavailableError as error:
         raise InvalidRequestError(
@@ -151,7 +151,7 @@ def _instead_of(
     before: BookieRecord, after: BookieRecord
 ) -> Callable[[BookieRecord | None], BookieRecord]:
     def changed(now: BookieRecord | None) -> BookieRecord:
-        if now is None or (now.url, now.incarnation) != (before.url, before.incarnation):
+        if now is None or (now.place, now.incarnation) != (before.place, before.incarnation):
             raise _changed(before.bookie_id)
         return replace(
             now,

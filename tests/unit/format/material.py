@@ -312,7 +312,9 @@ def guaranteeing() -> LedgerMetadata:
 COOKIE = Cookie("c" * 32, "bookie-1", "1" * 32, 1_700_000_000_000)
 CLUSTER = ClusterRecord("c" * 32, 1_700_000_000_000)
 BOOKIE = BookieRecord("bookie-1", "1" * 32, "file:///disk1/bk", "disk-8:1", is_read_only=True)
-FULL_BOOKIE = replace(BOOKIE, is_full=True, marks=Marks(980, 700), labels={"zone": "eu-1"})
+FULL_BOOKIE = replace(
+    BOOKIE, is_full=True, marks=Marks(980, 700), labels={"zone": "eu-1"}, store="east"
+)
 LEAVING_BOOKIE = replace(BOOKIE, is_leaving=True)
 REMOVED_BOOKIE = replace(BOOKIE, is_removed=True)
 STUCK = StuckRecovery(LEDGER, 3, 12, ("bookie-1",), "entry 12 is in doubt", "wait", 1_700_000)

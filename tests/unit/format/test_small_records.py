@@ -102,6 +102,16 @@ def test_labels_that_are_none_are_damage(labels: object) -> None:
         cluster.decode_bookie("bookie-1", forged)
 
 
+@pytest.mark.parametrize("store", [None, 1, "East", "a b", "-a", "a\n", "a" * 64, "http://h"])
+def test_a_store_that_has_no_name_is_damage(store: object) -> None:
+    payload = cluster.encode_bookie(FULL_BOOKIE, "n").partition(b"\n")[2]
+    forged = strict_json.encode(
+        "bookie", "bookies/bookie-1", json.loads(payload) | {"store": store}
+    )
+    with pytest.raises(CorruptDataError, match=r"store"):
+        cluster.decode_bookie("bookie-1", forged)
+
+
 @pytest.mark.parametrize("strange", ["", "-", "c" * 31, "C" * 32, "../" + "c" * 29])
 def test_a_cluster_has_an_id_that_can_be_one(strange: str) -> None:
     data = cluster.encode_cluster(replace(CLUSTER, cluster_id=strange), "n")

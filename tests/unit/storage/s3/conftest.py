@@ -19,7 +19,7 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> S3Store:
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    monkeypatch.setattr(connection, "_filesystem", store)
+    monkeypatch.setattr(connection, "_filesystems", {"": store})
     monkeypatch.setattr(environment, "monotonic", lambda: now[0])
     monkeypatch.setattr(environment, "sleep", sleep)
     monkeypatch.setattr(environment, "draw", lambda: 1.0)
