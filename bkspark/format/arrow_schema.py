@@ -13,7 +13,8 @@ from bkspark.format.arrow_message import MALFORMED, decode_batch
 OFFSET_COLUMN = "_offset"
 LEDGER_COLUMN = "_ledger_id"
 ENTRY_COLUMN = "_entry_id"
-METADATA_COLUMNS = (OFFSET_COLUMN, LEDGER_COLUMN, ENTRY_COLUMN)
+TIMESTAMP_COLUMN = "_timestamp"
+METADATA_COLUMNS = (OFFSET_COLUMN, LEDGER_COLUMN, ENTRY_COLUMN, TIMESTAMP_COLUMN)
 """Columns that readers add. Their names are reserved in any letter case, as Spark may ignore
 case.
 """

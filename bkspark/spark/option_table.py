@@ -111,7 +111,7 @@ OPTIONS: Mapping[str, SourceOption] = {
     ),
     "includeMetadata": SourceOption(
         "`false`",
-        "Adds the columns `_offset`, `_ledger_id` and `_entry_id`.",
+        "Adds the columns `_offset`, `_ledger_id`, `_entry_id` and `_timestamp`.",
         _READS,
     ),
     "columns": SourceOption(

@@ -207,6 +207,7 @@ class ReadOptions:
     """The range and the limits of a read.
 
     Attributes:
+        includes_metadata: whether rows tell their place in the log and their time.
         columns: the names of the columns to read, in this order; None for all.
         starting_offset, ending_offset: a log offset, or None for earliest and latest.
         starting_ms, ending_ms: when the first entry to read and the first one not to read were

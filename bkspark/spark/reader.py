@@ -22,6 +22,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import make_digester
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import arrow_schema, layout
+from bkspark.format.arrow_schema import TIMESTAMP_COLUMN
 from bkspark.log.reading.ledger_files import OpenBookies, readable
 from bkspark.log.reading.log_view import LogView, LogWatch, look_at
 from bkspark.log.reading.read_slices import OffsetRange, ReadTask, plan_ledger, plan_view
@@ -73,6 +74,7 @@ class RowReader:
     """Reads the slices of a task as the batches that Spark expects; pickled to the tasks.
 
     Attributes:
+        options: they include metadata if the schema has ``_timestamp``: the plan then needs times.
         schema: Spark's schema, with the names that the user gave.
         wanted: the same columns with their stored names.
     """
@@ -85,6 +87,8 @@ class RowReader:
     def of(cls, options: Options, schema: StructType, there: StructType) -> "RowReader":
         """Make a reader of the columns ``schema``, a subset of the existing columns ``there``."""
         require_chosen(schema, there, options.read.columns)
+        has_times = TIMESTAMP_COLUMN in projected(schema, there).names
+        options = replace(options, read=replace(options.read, includes_metadata=has_times))
         return cls(options, expected_by_spark(schema), expected_by_spark(projected(schema, there)))
 
     def read(self, task: ReadTask, log: LogGeneration | None) -> Iterator[pa.RecordBatch]:
@@ -115,6 +119,7 @@ class BookKeeperReader(DataSourceReader):
         else:
             known = with_metadata_columns(from_stored(arrow_schema.decode(self._stored)))
         self._rows = RowReader.of(options, schema, known)
+        self._options = self._rows.options
 
     def partitions(self) -> list[InputPartition]:
         """Plan the read. Never empty, because Spark would then add a partition of its own.
@@ -263,9 +268,11 @@ def partitions_of(
 ) -> list[TaskPartition]:
     """Divide the reading of ``offsets`` among tasks."""
     read = options.read
-    skips_lost = not read.fails_on_loss
+    skips_lost, with_times = not read.fails_on_loss, read.includes_metadata
     password, size = options.password, read.task_bytes
-    tasks = plan_view(cluster, view, offsets, password, size, skips_lost=skips_lost)
+    tasks = plan_view(
+        cluster, view, offsets, password, size, skips_lost=skips_lost, with_times=with_times
+    )
     return [TaskPartition(task, view.generation) for task in tasks]
 
 
@@ -307,7 +314,15 @@ def _ledger_tasks(cluster: Cluster, ledger_id: int, options: Options) -> list[Re
     if not options.read.fails_on_loss:
         entries = OffsetRange(max(entries.begin, first), entries.end)
     entries = OffsetRange(entries.begin, min(entries.end, end))
-    return plan_ledger(cluster, found.ledger, entries, options.password, options.read.task_bytes)
+    password, read = options.password, options.read
+    return plan_ledger(
+        cluster,
+        found.ledger,
+        entries,
+        password,
+        read.task_bytes,
+        with_times=read.includes_metadata,
+    )
 
 
 def _range(wanted: ReadOptions, first: int, end: int, what: str) -> OffsetRange:

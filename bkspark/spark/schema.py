@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.format import spark_types
-from bkspark.format.arrow_schema import METADATA_COLUMNS
+from bkspark.format.arrow_schema import METADATA_COLUMNS, TIMESTAMP_COLUMN
 from bkspark.format.spark_types import SPARK_TYPE_KEY
 from bkspark.spark.options import JobContext
 
@@ -66,8 +66,11 @@ def from_stored(schema: pa.Schema) -> StructType:
 
 
 def with_metadata_columns(schema: StructType) -> StructType:
-    """Return ``schema`` with ``_offset``, ``_ledger_id`` and ``_entry_id`` added at the end."""
-    added = [StructField(name, LongType(), True) for name in METADATA_COLUMNS]
+    """Return ``schema`` with the columns added at the end that tell where and when a row is."""
+    added = [
+        StructField(name, TimestampType() if name == TIMESTAMP_COLUMN else LongType(), True)
+        for name in METADATA_COLUMNS
+    ]
     return StructType([*schema.fields, *added])
 
 

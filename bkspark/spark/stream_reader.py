@@ -97,6 +97,7 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         self._options = options
         self._waits, self._there = _schema_to_come(options, schema)
         self._rows = RowReader.of(options, schema, with_metadata_columns(self._there))
+        self._options = self._rows.options
         names = {field.name for field in self._there}
         self._is_projection = self._waits or not names <= set(schema.names)
         self._progress: _Progress | None = None

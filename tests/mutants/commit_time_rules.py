@@ -16,7 +16,28 @@ FOUND = f"{LOG}::test_the_first_offset_since_a_time_in_a_log_of_handles"
 TRUNCATED = f"{LOG}::test_a_truncated_unbounded_log"
 ENDED = f"{LOG}::test_a_writer_that_follows_one_that_ended_is_not_before_it"
 
+SHOWN = "tests/integration/log/test_timestamps.py"
+
 MUTANTS = (
+    # --- reads -------------------------------------------------------------------------------
+    Mutant(
+        "rows of a tail are shown with a time before the ledgers before it",
+        "_least_times",
+        Replace("max(last_ms, place.last_ms)", "last_ms"),
+        (f"{SHOWN}::test_rows_of_a_tail_are_not_before_those_of_the_ledgers_before_it",),
+    ),
+    Mutant(
+        "rows are shown with the time of their record, although the log has a later one",
+        "times_of_rows",
+        Replace("max(step.ms, ledger.least_ms)", "step.ms"),
+        (f"{SHOWN}::test_writes_that_overtake_one_another_and_their_compaction",),
+    ),
+    Mutant(
+        "rows of each stripe are shown with the times of the first stripe",
+        "times_of_rows",
+        Replace("-(-(step.first_entry_id - first) // stride)", "step.first_entry_id - first"),
+        (f"{SHOWN}::test_steps_of_a_record_are_found_in_each_stripe[3]",),
+    ),
     # --- a ledger ----------------------------------------------------------------------------
     Mutant(
         "a clock that is set back sets back the ledger",

@@ -309,7 +309,6 @@ def test_the_job_says_in_one_line_that_it_cannot_be_decided(spark, place, opened
 # --- reading inline rows as a DataFrame ------------------------------------------------------
 
 TABLE = pa.table({"n": pa.array(range(40), pa.int64()), "s": [f"row {n}" for n in range(40)]})
-METADATA = ["_offset", "_ledger_id", "_entry_id"]
 
 
 def rows_of(place, ledger_id, **options):
@@ -322,10 +321,11 @@ def test_a_closed_ledger_of_rows(place, opened):
         for begin in range(0, 40, 8):
             handle.append_many(TABLE.slice(begin, 8))
     found = rows_of(place, handle.ledger_id)
-    assert [row.asDict() for row in found] == [
-        {"n": n, "s": f"row {n}", "_offset": n, "_ledger_id": handle.ledger_id, "_entry_id": n}
-        for n in range(40)
+    assert [tuple(row)[:-1] for row in found] == [
+        (n, f"row {n}", n, handle.ledger_id, n) for n in range(40)
     ]
+    times = [row._timestamp for row in found]
+    assert times == sorted(times)
     part = rows_of(place, handle.ledger_id, startingOffsets=5, endingOffsets=21)
     assert [row.n for row in part] == list(range(5, 21))
     projected = place.read(None, ledgerId=handle.ledger_id, schema="s string, _entry_id bigint")

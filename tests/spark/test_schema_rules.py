@@ -1,5 +1,7 @@
 """What an append may look like, and what a read may ask for."""
 
+import time
+
 import pytest
 from chispa import assert_df_equality
 from places import Place, refusal
@@ -10,6 +12,7 @@ import bkspark
 from bkspark.errors import InvalidRequestError
 
 ADDED = "if(true, 1.5D, null) as extra, array(named_struct('x', 1)) as deep"
+ADDED_COLUMNS = ["_offset", "_ledger_id", "_entry_id", "_timestamp"]
 BASE = "select 1L as id, 'a' as text, 2 as number"
 
 
@@ -72,7 +75,7 @@ def test_insert_into_a_view_with_metadata_leaves_these_columns_out(spark, logged
         f"CREATE OR REPLACE TEMPORARY VIEW metadata_too USING bookkeeper OPTIONS "
         f"(metadataServiceUri '{logged.uri}', path 'events', includeMetadata 'true')"
     )
-    spark.sql("INSERT INTO metadata_too VALUES (2L, 'b', 3, null, null, null)")
+    spark.sql("INSERT INTO metadata_too VALUES (2L, 'b', 3, null, null, null, null)")
     assert sorted(map(tuple, logged.read().collect())) == [(1, "a", 2), (2, "b", 3)]
 
 
@@ -146,7 +149,7 @@ def test_two_columns_with_one_name_are_refused(spark, place, conf):
     assert text == "two columns have the same name; rename one of them"
 
 
-@pytest.mark.parametrize("name", ["_offset", "_LEDGER_ID", "_entry_id"])
+@pytest.mark.parametrize("name", ["_offset", "_LEDGER_ID", "_entry_id", "_Timestamp"])
 def test_names_of_metadata_columns_are_reserved(spark, place, name):
     rows = spark.range(1).withColumnRenamed("id", name)
     text = refusal(InvalidRequestError, lambda: place.plan_write(rows))
@@ -235,7 +238,7 @@ def test_the_option_columns_chooses_columns(table: Place, case):
     everything = table.read("table").select(*CHOICES[case])
     assert_df_equality(found, everything, ignore_nullable=True, ignore_row_order=True)
     with_offset = table.read("table", columns=case, includeMetadata=True)
-    assert with_offset.columns == [*CHOICES[case], "_offset", "_ledger_id", "_entry_id"]
+    assert with_offset.columns == [*CHOICES[case], *ADDED_COLUMNS]
 
 
 def test_one_call_reads_some_columns_of_a_range(spark, table: Place):
@@ -292,18 +295,24 @@ def test_a_stream_reads_the_columns_of_its_option(spark, table: Place):
     assert sorted(map(tuple, spark.table("chosen").collect())) == [(f"t{n}", n) for n in range(9)]
 
 
-def test_include_metadata_adds_three_columns_behind_the_others(table: Place):
+def test_include_metadata_adds_columns_behind_the_others(table: Place):
     found = table.read("table", includeMetadata=True)
-    assert found.columns == ["id", "Text", "deep", "_offset", "_ledger_id", "_entry_id"]
-    assert [field.dataType.simpleString() for field in found.schema.fields[3:]] == ["bigint"] * 3
+    assert found.columns == ["id", "Text", "deep", *ADDED_COLUMNS]
+    kinds = [field.dataType.simpleString() for field in found.schema.fields[3:]]
+    assert kinds == [*["bigint"] * 3, "timestamp"]
     assert table.read("table").columns == ["id", "Text", "deep"]
 
 
 def test_metadata_columns_tell_where_a_row_is(spark: SparkSession, place: Place):
+    begun = time.time()
     for _ in range(3):
         place.write(spark.range(0, 5, 1, 2))
     ledgers = [logged.ledger_id for logged in place.log().ledgers]
     rows = place.read(includeMetadata=True).collect()
+    times = [row._timestamp.timestamp() for row in sorted(rows, key=lambda row: row._offset)]
+    assert times == sorted(times)
+    assert int(begun) <= times[0] <= times[-1] <= time.time()
+    assert len(set(times)) == 3
     assert sorted((row._offset, row._ledger_id, row._entry_id, row.id) for row in rows) == [
         (5 * number + entry, ledger, entry, entry)
         for number, ledger in enumerate(ledgers)

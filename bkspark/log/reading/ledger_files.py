@@ -25,7 +25,7 @@ from bkspark.ledger.journals.member_journals import MemberEnd, member_end
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.evidence import counts_in
 from bkspark.protocol.ledger.locations import Locations
-from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member, TimeStep
 from bkspark.protocol.ledger.record import AddRecord, EntryLog, first_entry_of
 
 logger = logging.getLogger(__name__)
@@ -156,11 +156,13 @@ class PlacedLog:
     Attributes:
         first_entry_id: entry id of its first row.
         window: the members that should hold the file, in write order.
+        times: when the entries of its record were committed.
     """
 
     entry_log: EntryLog
     first_entry_id: int
     window: tuple[Member, ...]
+    times: tuple[TimeStep, ...]
 
 
 def find_records(
@@ -313,7 +315,7 @@ def placed_logs(ledger: LedgerMetadata, records: Sequence[AddRecord]) -> Iterato
         for attempt in record.attempts:
             for log in attempt.entry_logs:
                 window = location.holders(log.stripe)
-                yield PlacedLog(log, first_entry_of(attempt, log), window)
+                yield PlacedLog(log, first_entry_of(attempt, log), window, record.steps)
 
 
 def journal_name(ledger: LedgerMetadata) -> str:

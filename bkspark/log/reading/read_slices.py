@@ -22,7 +22,7 @@ from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import NoSuchEntryError, NoSuchLedgerError
 from bkspark.log.reading.ledger_files import OpenBookies, find_records, placed_logs
 from bkspark.log.reading.log_view import LogView, explain_data_loss, view_of
-from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata, Member
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata, Member, TimeStep
 from bkspark.protocol.ledger.record import EntryLog
 from bkspark.protocol.log.data_loss import LostError, truncated
 from bkspark.protocol.log.ledger_list import LoggedLedger
@@ -124,6 +124,8 @@ class LedgerToRead:
         first_offset: log offset of the ledger's entry 0.
         stripe_count: distance between the entry ids of neighbouring rows of an entry log; 1 if the
             rows are stored in the journals.
+        least_ms: the time before which no entry counts as committed: entries of the log before this
+            ledger have it (``commit_times``).
     """
 
     ledger_id: int
@@ -131,6 +133,7 @@ class LedgerToRead:
     digest: DigestSpec
     first_offset: int
     stripe_count: int
+    least_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,7 @@ class Slice:
         replicas: bookies that should have the file, in the order to try.
         metadata_uri: metadata store to ask for moved replicas, if none of ``replicas`` gives the
             file.
+        times: when the entries of the file's record were committed; empty if not wanted.
     """
 
     ledger_id: int
@@ -152,6 +156,7 @@ class Slice:
     replicas: tuple[BookieAddress, ...]
     metadata_uri: str = ""
     cluster_id: str = ""
+    times: tuple[TimeStep, ...] = ()
 
     @property
     def length_bytes(self) -> int:
@@ -210,10 +215,12 @@ def plan_view(
     task_bytes: int | None,
     *,
     skips_lost: bool = False,
+    with_times: bool = False,
 ) -> list[ReadTask]:
     """Return tasks that together read ``offsets`` of a log's view.
 
     Args:
+        with_times: whether the tasks can tell when rows were committed.
         skips_lost: whether to leave out ledgers that an operator set aside, with a warning.
         task_bytes: approximate bytes per task; None to decide by size and cores.
 
@@ -232,7 +239,8 @@ def plan_view(
         )
     listed = list(view.ledgers_in(offsets.begin, offsets.end))
     metadata = _metadata(cluster, view, listed, skips_lost=skips_lost)
-    with _Planner(cluster, password) as planner:
+    least = _least_times(view)
+    with _Planner(cluster, password, with_times=with_times) as planner:
         slices = [
             item
             for logged in listed
@@ -240,6 +248,7 @@ def plan_view(
             for item in planner.slices(
                 metadata[logged.ledger_id],
                 first_offset=logged.first_offset,
+                least_ms=least.get(logged.ledger_id, logged.first_ms),
                 begin=max(0, offsets.begin - logged.first_offset),
                 end=min(logged.entry_count, offsets.end - logged.first_offset),
                 length_bytes=view.bytes_in(
@@ -248,6 +257,18 @@ def plan_view(
             )
         ]
         return planner.marked(_tasks(slices, planner.ledgers, task_bytes))
+
+
+def _least_times(view: LogView) -> Mapping[int, int]:
+    """Return for each ledger of the tail the last time of the log before it.
+
+    The list of closed ledgers has raised their times already.
+    """
+    found, last_ms = {}, view.record.last_ms
+    for place in view.tail:
+        found[place.ledger_id] = last_ms
+        last_ms = max(last_ms, place.last_ms)
+    return found
 
 
 def _metadata(
@@ -288,6 +309,8 @@ def plan_ledger(
     entries: OffsetRange,
     password: Password,
     task_bytes: int | None,
+    *,
+    with_times: bool = False,
 ) -> list[ReadTask]:
     """Return tasks that read entries ``[begin, end)`` of one ledger.
 
@@ -298,7 +321,7 @@ def plan_ledger(
     if ledger.last_entry_id is not None and ledger.length_bytes is not None:
         end = min(end, ledger.last_entry_id + 1)
         length = ledger.length_bytes * max(0, end - begin) // max(1, ledger.last_entry_id + 1)
-    with _Planner(cluster, password) as planner:
+    with _Planner(cluster, password, with_times=with_times) as planner:
         slices = list(
             planner.slices(ledger, first_offset=0, begin=begin, end=end, length_bytes=length)
         )
@@ -308,8 +331,9 @@ def plan_ledger(
 class _Planner:
     """Turns ranges of entries into slices."""
 
-    def __init__(self, cluster: Cluster, password: Password) -> None:
+    def __init__(self, cluster: Cluster, password: Password, *, with_times: bool) -> None:
         self.ledgers: dict[int, LedgerToRead] = {}
+        self._with_times = with_times
         self._cluster = cluster
         self._inline: dict[int, LedgerMetadata] = {}
         self._bookies = OpenBookies(cluster)
@@ -322,7 +346,14 @@ class _Planner:
         self._bookies.__exit__()
 
     def slices(
-        self, ledger: LedgerMetadata, *, first_offset: int, begin: int, end: int, length_bytes: int
+        self,
+        ledger: LedgerMetadata,
+        *,
+        first_offset: int,
+        begin: int,
+        end: int,
+        length_bytes: int,
+        least_ms: int = 0,
     ) -> Iterator[Slice | InlineSlice]:
         """Yield slices for the entries ``[begin, end)`` of ``ledger``, all of them confirmed.
 
@@ -336,6 +367,7 @@ class _Planner:
             ledger.settings.digest,
             first_offset,
             stripe_count,
+            least_ms,
         )
         self.ledgers[ledger.ledger_id] = shared
         if end <= begin:
@@ -353,7 +385,8 @@ class _Planner:
             if rows:
                 replicas = self._bookies.located(placed.window)
                 wanted = (ledger.ledger_id, log, first, rows.start, rows.stop, replicas)
-                yield Slice(*wanted, self._cluster.uri, self._cluster.cluster_id)
+                item = Slice(*wanted, self._cluster.uri, self._cluster.cluster_id)
+                yield replace(item, times=placed.times) if self._with_times else item
 
     def marked(self, tasks: list[ReadTask]) -> list[ReadTask]:
         """Return ``tasks``; add to shared inline ledgers where each task's part begins."""

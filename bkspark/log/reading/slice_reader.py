@@ -9,7 +9,7 @@ still missing, the read fails, unless the reader accepts a loss; rows are never 
 """
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,15 +23,25 @@ from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import BookKeeperError, CorruptDataError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import arrow_schema
 from bkspark.format.arrow_message import BatchLayout
-from bkspark.format.arrow_schema import ENTRY_COLUMN, LEDGER_COLUMN, OFFSET_COLUMN
+from bkspark.format.arrow_schema import (
+    ENTRY_COLUMN,
+    LEDGER_COLUMN,
+    OFFSET_COLUMN,
+    TIMESTAMP_COLUMN,
+)
 from bkspark.format.entry_log import Block
 from bkspark.ledger.entry_log_reader import EntryLogFile, EntryLogReader, NoGoodSourceError
 from bkspark.log.reading.log_view import explain_data_loss
 from bkspark.log.reading.read_slices import InlineSlice, LedgerToRead, ReadTask, Slice
 from bkspark.protocol.ledger.locations import Locations
+from bkspark.protocol.ledger.metadata import TimeStep
 from bkspark.protocol.log.data_loss import LogGeneration, MovedError
 
 logger = logging.getLogger(__name__)
+
+TIMESTAMP = pa.timestamp("us", "UTC")
+MICROSECONDS_MAX = 2**63 - 1
+"""A clock may tell a later time, which then is shown as the latest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +63,8 @@ class SliceReader:
 
     Attributes:
         schema: the result's columns: columns of the ledgers by name (nulls where an older ledger
-            lacks the column), and ``METADATA_COLUMNS`` (bigint).
+            lacks the column), and ``METADATA_COLUMNS``. A plan with times is needed for
+            ``_timestamp``, which is null otherwise.
         fails_on_loss: False leaves out rows that no replica can give, or that the log has dropped,
             and logs a warning.
         log: the log that is read; None for a ledger.
@@ -206,7 +217,8 @@ class SliceReader:
 
         on_loss = None if self.fails_on_loss else leave_out
         for first, batch in handle.batches(item.begin_entry, last, on_loss):
-            yield self._dressed(batch, ledger, first, batch.num_rows)
+            steps = handle.record_of(first).steps if TIMESTAMP_COLUMN in self.schema.names else ()
+            yield self._dressed(batch, ledger, first, batch.num_rows, steps)
         for bookie_id, reason in handle.faults.items():
             self.faults.append(ReplicaFault(bookie_id, item.ledger_id, reason))
 
@@ -222,13 +234,20 @@ class SliceReader:
             rows = file.block_rows(block, layout, columns) if columns else None
             part = rows and rows.slice(begin - block.first_row, end - begin)
             first = item.first_entry_id + begin * ledger.stripe_count
-            yield self._dressed(part, ledger, first, end - begin)
+            yield self._dressed(part, ledger, first, end - begin, item.times)
 
     def _dressed(
-        self, rows: pa.RecordBatch | None, ledger: LedgerToRead, first: int, count: int
+        self,
+        rows: pa.RecordBatch | None,
+        ledger: LedgerToRead,
+        first: int,
+        count: int,
+        times: Sequence[TimeStep],
     ) -> pa.RecordBatch:
         """Return ``count`` rows, from entry ``first`` on, with exactly the requested columns."""
         stored = {} if rows is None else dict(zip(rows.schema.names, rows.columns, strict=True))
+        if TIMESTAMP_COLUMN in self.schema.names and times:
+            stored[TIMESTAMP_COLUMN] = times_of_rows(times, ledger, first, count)
         arrays = [self._column(stored, wanted, ledger, first, count) for wanted in self.schema]
         batch = pa.RecordBatch.from_arrays(arrays, names=self.schema.names)
         return arrow_schema.relabel(batch, self.schema)
@@ -265,6 +284,27 @@ class SliceReader:
                 message, hint="bring back one of these bookies, or read with failOnDataLoss=false"
             )
         logger.warning("left out %d rows: %s", item.end_row - row, message)
+
+
+def times_of_rows(
+    times: Sequence[TimeStep], ledger: LedgerToRead, first: int, count: int
+) -> pa.Array:
+    """Return when ``count`` rows, from entry ``first`` on, were committed, in microseconds.
+
+    Args:
+        times: of the record that has the rows.
+    """
+    stride = ledger.stripe_count
+    ends = [-(-(step.first_entry_id - first) // stride) for step in times[1:]]
+    pieces: list[pa.Array] = []
+    row = 0
+    for step, end in zip(times, [*ends, count], strict=True):
+        end = min(end, count)
+        if end > row:
+            ms = min(max(step.ms, ledger.least_ms), MICROSECONDS_MAX // 1000)
+            pieces.append(pa.repeat(pa.scalar(ms * 1000, TIMESTAMP), end - row))
+            row = end
+    return pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
 
 
 def _wanted(item: Slice, file: EntryLogFile) -> Iterator[tuple[Block, int, int]]:

@@ -191,10 +191,14 @@ class AddRecord:
     def times(self) -> CommitTimes:
         return self.made.times
 
+    @property
+    def steps(self) -> tuple[TimeStep, ...]:
+        """When the entries were committed; the first step begins at the record's first entry."""
+        return self.made.steps or (TimeStep(self.first_entry_id, self.times.last_ms),)
+
     def first_entry_since(self, ms: int) -> int:
         """Return the first entry committed at ``ms`` or later; after the record if none was."""
-        steps = self.made.steps or (TimeStep(self.first_entry_id, self.times.last_ms),)
-        later = (step.first_entry_id for step in steps if step.ms >= ms)
+        later = (step.first_entry_id for step in self.steps if step.ms >= ms)
         return next(later, self.last_entry_id + 1)
 
     @property
