@@ -4,8 +4,7 @@ from collections import defaultdict
 from dataclasses import fields, replace
 from typing import Any
 
-from bkspark.protocol.log.contents import Committed, Retention, Times
-from bkspark.protocol.log.ledger_list import LedgerList
+from bkspark.protocol.log.contents import Committed, LedgerList, Retention, Times
 from bkspark.protocol.log.record import LogRecord
 
 GROUPS = {

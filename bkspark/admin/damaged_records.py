@@ -48,6 +48,7 @@ from bkspark.format import (
     open_ledgers,
     report_record,
     strict_json,
+    tier_record,
 )
 from bkspark.format import recovery as recovery_format
 from bkspark.metadata import uri as metadata_stores
@@ -92,7 +93,7 @@ def describe_page(cluster: Cluster, log_name: str, name: str) -> PageDescription
                 f"{_BRING_BACK}, or give up all rows of log {log_name} up to the end of the page: "
                 f"`bkspark log truncate {log_name} --before {page.end_offset}`",
             )
-        page, is_dropped_sure = _found(log.dropped.all_pages, log.source, name)
+        page, is_dropped_sure = _found(log.dropped_pages, log.source, name)
         if page is not None:
             return PageDescription(
                 f"which dropped ledgers of log {log_name} are freed", _BRING_BACK
@@ -127,7 +128,7 @@ def require_unnamed(cluster: Cluster, log_name: str, name: str) -> None:
 
 
 def _is_unnamed(log: LogRecord, name: str) -> bool:
-    pages = (*pages_of(log.older), *log.dropped.all_pages)
+    pages = (*pages_of(log.older), *log.dropped_pages)
     return _found(pages, log.source, name) == (None, True)
 
 
@@ -177,9 +178,10 @@ _RESTS = {
     "lost": "whether recoveries wait for the bookie",
     "pages": "the older ledgers of the log",
     "recoveries": "nothing: it says why a recovery could not close the ledger",
+    "tierpages": "the checks of the log's rows that are in a table",
 }
 _NOTES = ("away", "leases", "open", "reports")
-_TWO_LEVELS = ("cursors", "pages")
+_TWO_LEVELS = ("cursors", "pages", "tierpages")
 _REMOVED = (layout.LEDGERS_PREFIX, layout.LOG_PAGES_PREFIX)
 
 
@@ -378,6 +380,8 @@ def _described(cluster: Cluster, key: str, reason: str, log: str = "") -> Damage
         return DamagedRecord(key, reason, _WRITTEN_OVER, "nothing needs to be done", False)
     if kind == layout.LOG_PAGES_PREFIX:
         return _described_page(cluster, key, reason)
+    if kind == layout.TIER_PAGES_PREFIX:
+        return DamagedRecord(key, reason, _RESTS[kind], back, False)
     if kind == layout.BOOKIES_PREFIX:
         aside += " --url URL`, which makes it again from the bookie's cookie"
     else:
@@ -452,6 +456,7 @@ def _decoder(key: str) -> Callable[[bytes], object]:
     of_log: dict[str, Callable[[str, str, bytes], object]] = {
         "cursors": cursor_record.decode,
         "pages": log_page.decode,
+        "tierpages": tier_record.decode_any_page,
     }
     if key == layout.CLUSTER_KEY:
         return cluster_format.decode_cluster

@@ -125,6 +125,7 @@ def places_of_ledgers(cluster: Cluster) -> dict[int, str]:
         if seen is not None:
             places |= dict.fromkeys(seen.value.listed_ids, LISTED)
             places |= dict.fromkeys(seen.value.every_dropped_id(), DROPPED)
+            places |= dict.fromkeys(seen.value.every_waiting_id(), DROPPED)
     return places
 
 

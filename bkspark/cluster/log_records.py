@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from bkspark import environment
 from bkspark.cluster.records import Records, Versioned
+from bkspark.cluster.tier_pages import TierPages
 from bkspark.errors import CorruptDataError, InvalidRequestError, NoSuchEntryError
 from bkspark.format import layout, log_page, log_record
 from bkspark.metadata.contract import MetadataStore
@@ -194,6 +195,10 @@ class LogRecords(Records[LogRecord]):
         """The pages of a log, by name."""
         return LogPages(self._store, self._cluster_id, name)
 
+    def tier_pages(self, name: str) -> TierPages:
+        """The pages of a log's tier, by the log's name."""
+        return TierPages(self._store, self._cluster_id, name)
+
     def page_maker(self, log: LogRecord) -> Callable[[PageContents], LogPage]:
         """Return a function that stores a page of ``log`` durably, before a record can name the
         page.
@@ -235,4 +240,6 @@ class LogRecords(Records[LogRecord]):
         pages = LogPages(self._store, self._cluster_id, name)
         for made in short.pages:
             pages.make(made)
+        for page_name, segments in short.segments:
+            self.tier_pages(name).make_segments(page_name, segments)
         return super()._put(name, short.record, expected)

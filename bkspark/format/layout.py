@@ -13,6 +13,7 @@ In the metadata store::
     cluster    counters/ledger    bookies/<bookie>    logs/<name>    ledgers/<ledger>
     cursors/<log>/<name>
     pages/<log>/<page>           older ledgers of a log, whose record names the page
+    tierpages/<log>/<page>       segments of a log's tier, or digests of the rows of a segment
     lost/<bookie>                bookies that operators declared lost for ever
     away/<bookie>                since when repairs have found the bookie silent
     open/ledgers                 since when open ledgers were seen unchanged (advisory)

@@ -88,4 +88,5 @@ def encode_stretch(one: Stretch) -> list[Any]:
 
 
 def stretch(item: list[Any]) -> Stretch:
-    return page(item) if item and type(item[0]) is str else place(item)
+    has_name = type(item) is list and item and type(item[0]) is str
+    return page(item) if has_name else place(item)

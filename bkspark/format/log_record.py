@@ -3,7 +3,7 @@
 from typing import Any
 
 from bkspark.errors import CorruptDataError
-from bkspark.format import layout, log_page, strict_json, transactions
+from bkspark.format import layout, log_page, strict_json, tier_record, transactions
 from bkspark.format.digest import encode_spec
 from bkspark.format.ledger_metadata import (
     decode_bytes,
@@ -13,8 +13,15 @@ from bkspark.format.ledger_metadata import (
     encode_quorum,
 )
 from bkspark.format.strict_json import Fields, integers
-from bkspark.protocol.log.contents import Committed, DroppedLedgers, LogSettings, Retention, Times
-from bkspark.protocol.log.ledger_list import LedgerList, LogPage
+from bkspark.protocol.log.contents import (
+    Committed,
+    DroppedLedgers,
+    LedgerList,
+    LogSettings,
+    Retention,
+    Times,
+)
+from bkspark.protocol.log.ledger_list import LogPage
 from bkspark.protocol.log.record import LogRecord
 
 KIND = "log"
@@ -54,6 +61,7 @@ def encode(record: LogRecord, nonce: str) -> bytes:
         "truncated_ms": record.times.truncated_ms,
         "retention_bytes": record.retention.byte_count,
         "retention_ms": record.retention.milliseconds,
+        "tier": tier_record.encode(record.tier),
     }
     return strict_json.encode(KIND, layout.log_key(record.name), value)
 
@@ -106,6 +114,7 @@ def _decode_listed(fields: Fields) -> LedgerList:
         tuple(log_page.place(item) for item in fields.take("ledgers", list)),
         tuple(integers(fields.take("tail", list))),
         fields.take("first_version", int),
+        tier_record.decode(fields),
     )
 
 

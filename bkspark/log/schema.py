@@ -37,7 +37,7 @@ def is_undecided(log: LogRecord) -> bool:
     Until then the log is a log of bytes. A writer of bytes that opens the log makes the choice
     final.
     """
-    is_empty = not (log.stretches or log.tail or log.first_offset)
+    is_empty = not (log.end_offset or log.tail)
     return is_empty and arrow_schema.decode(log.schema).equals(arrow_schema.BYTES_SCHEMA)
 
 

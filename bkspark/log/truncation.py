@@ -210,13 +210,14 @@ def _kept_from(
         if not log.retention.is_limited:
             return log.first_offset
         positions = positions_of(cluster, log) if respects_cursors else []
-        ledger = _readable_tail(cluster, log)
+        ledger, tier = _readable_tail(cluster, log), log.tier
         offset = retained_from(
             log,
             now_ms=now,
             positions=positions,
             ledger_count_max=ledger_count_max,
             bytes_behind=0 if ledger is None else known_bytes(ledger),
+            segments=() if tier is None else cluster.logs.tier_pages(log.name).every_segment(tier),
         )
         if ledger is None or offset < log.end_offset:
             return offset

@@ -38,6 +38,9 @@ SETTINGS_BYTES_MAX = 512 * 2**10
 """Bytes of the schema and the custom metadata of a new ledger: its record grows with its fragments.
 """
 
+TABLE_URL_LENGTH_MAX = 4_096
+"""Characters of the URL of a tier's table, and of the table's id."""
+
 LABELS_MAX = 32
 LABEL_NAME_LENGTH_MAX = 63
 LABEL_VALUE_LENGTH_MAX = 255

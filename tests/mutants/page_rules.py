@@ -15,6 +15,8 @@ MUTANTS = (
         Replace(
             "for made in short.pages:\n"
             "    pages.make(made)\n"
+            "for page_name, segments in short.segments:\n"
+            "    self.tier_pages(name).make_segments(page_name, segments)\n"
             "return super()._put(name, short.record, expected)",
             "stored = super()._put(name, short.record, expected)\n"
             "for made in short.pages:\n"

@@ -20,7 +20,7 @@ MUTANTS = (
     Mutant(
         "a log that somebody writes bytes to takes other rows",
         "log.schema.is_undecided",
-        Replace("log.stretches or log.tail or log.first_offset", "log.stretches"),
+        Replace("log.end_offset or log.tail", "log.end_offset"),
         (f"{UNDECIDED}::test_a_writer_of_bytes_decides_that_it_is_a_log_of_bytes",),
     ),
     Mutant(

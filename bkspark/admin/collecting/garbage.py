@@ -321,6 +321,8 @@ class Metadata:
             return None
         if is_deleted:
             return Garbage(ledger_id, GarbageKind.DELETED, name)
+        if log is not None and log.is_waiting(ledger_id):
+            return None  # until the tier's table was looked at again
         if log is not None and log.has_dropped(ledger_id):
             return Garbage(ledger_id, GarbageKind.DROPPED, name)
         if log is not None and ledger_id < log.committed.strays_below:

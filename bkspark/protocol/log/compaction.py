@@ -17,7 +17,10 @@ run, so retention by size counts the same bytes. The first and the last entry ke
 their commits, and the ledger's record says which entries were committed by which time. Versions
 stay: the place stands for all ledgers that joined there.
 
-Rule 5. A place on a page is replaced on a new page, and all pages above are made anew, one per
+Rule 5. A run lies between two borders of the log's tier: ledgers leave the list for the table up to
+such a border.
+
+Rule 6. A place on a page is replaced on a new page, and all pages above are made anew, one per
 level. A page that is replaced completely goes, unless the run ends there. So the record gets no
 longer.
 """
@@ -76,10 +79,12 @@ def runs_of(log: LogRecord, target_bytes: int = TARGET_BYTES) -> Iterator[MergeR
     """
     begun: list[LoggedLedger] = []
     length = 0
+    borders = log.tier.borders if log.tier is not None else frozenset[int]()
     for place in log.ledgers_in(log.first_offset, log.end_offset):
         is_small = place.length_bytes * 2 <= target_bytes and place.first_offset >= log.first_offset
         is_small = is_small and place.entry_count < LOST_ENTRIES
         has_room = length + place.length_bytes <= target_bytes and len(begun) < RUN_LENGTH_MAX
+        has_room = has_room and place.first_offset not in borders
         if not (is_small and has_room):
             yield from _run(begun)
             begun, length = [], 0
@@ -122,6 +127,11 @@ def compacted(
         raise MetadataVersionError(
             f"log {log.name!r} was truncated, overwritten or compacted from offset {begin} to "
             f"{end - 1} meanwhile",
+            hint="this part was not compacted; run the command again",
+        )
+    if log.tier is not None and log.tier.crosses(begin, end):
+        raise MetadataVersionError(
+            f"log {log.name!r} was offloaded from offset {begin} to {end - 1} meanwhile",
             hint="this part was not compacted; run the command again",
         )
     _require_same(log, ledger, end - begin)
@@ -188,7 +198,7 @@ def _place_of(run: Sequence[LoggedLedger], ledger: LedgerMetadata) -> LoggedLedg
 def _with_place(
     stretches: Iterable[Stretch], place: LoggedLedger, make_page: MakePage, source: PageSource
 ) -> tuple[Stretch, ...]:
-    """Return ``stretches`` with ``place`` instead of the ledgers with its offsets (rule 5).
+    """Return ``stretches`` with ``place`` instead of the ledgers with its offsets (rule 6).
 
     The place takes the position of the last replaced ledger, so the log's end stays where it was.
     """

@@ -21,9 +21,14 @@ and most dropped ledgers. After the last page there is always a ledger outside p
 
 Rule 6. Without closed ledgers, the log may begin inside its tail: ``dropped`` states how many
 entries of the tail are hidden, and the tail itself begins before the log.
+
+Rule 7. A log with a *tier* may begin before its ledgers: the offsets below ``tier.freed`` are in a
+table, and then the list begins there, or the tail does. So the log's offsets are truncated, in the
+table, in ledgers, in the tail, in this order and without gaps. A ledger that left the list for the
+table counts as dropped until it is deleted ("tier", rule 2).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bkspark.errors import InvalidRequestError
@@ -33,13 +38,13 @@ from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.log import ledger_list
 from bkspark.protocol.log.ledger_list import (
-    LedgerList,
     LoggedLedger,
     LogPage,
     PageSource,
     Stretch,
 )
 from bkspark.protocol.log.stream_run import Streams
+from bkspark.protocol.log.tier import Tier
 from bkspark.protocol.log.transactions import has_committed
 
 # --- settings ------------------------------------------------------------------------------------
@@ -111,6 +116,41 @@ class LogSettings:
 def conversion(log_name: str, *, is_unbounded: bool) -> str:
     """Return the command that makes the log unbounded, or chained."""
     return f"bkspark log convert {log_name} {'--unbounded' if is_unbounded else '--chained'}"
+
+
+# --- listed --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerList:
+    """The ledgers of a log, in order.
+
+    Attributes:
+        older: stretches before ``ledgers``: pages, preceded by ledgers from a page that a
+            truncation opened; empty without pages.
+        ledgers: the newest closed ledgers, in offset order, without gaps.
+        tail: ids of the later ledgers, whose ends are unknown.
+        first_version: the version of the first ledger, or of the next to join ("contents", rule 4).
+        tier: the table with the log's first offsets; None without one (rule 7).
+        source: fetches pages.
+    """
+
+    older: tuple[Stretch, ...] = ()
+    ledgers: tuple[LoggedLedger, ...] = ()
+    tail: tuple[int, ...] = ()
+    first_version: int = 0
+    tier: Tier | None = None
+    source: PageSource = field(default=ledger_list.NO_PAGES, compare=False, repr=False)
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """All closed ledgers in order; older ledgers are on pages."""
+        return (*self.older, *self.ledgers)
+
+    def with_stretches(self, stretches: Sequence[Stretch]) -> "LedgerList":
+        """Return the list with other ``stretches`` for all closed ledgers."""
+        older, ledgers = ledger_list.split(stretches)
+        return replace(self, older=older, ledgers=ledgers)
 
 
 # --- dropped -------------------------------------------------------------------------------------
@@ -277,14 +317,17 @@ class LogContents:
             raise InvalidRequestError(f"log {self.name}: older ledgers are not on pages")
         begin = stretches[0].first_offset if stretches else self.end_offset
         of_tail = self.dropped.of_tail
-        if not 0 <= begin <= self.first_offset <= self.end_offset + of_tail:
+        is_tier_begun = self.first_offset < self.freed
+        first = self.first_offset if is_tier_begun and begin == self.freed else begin
+        if not 0 <= first <= self.first_offset <= self.end_offset + of_tail:
             raise InvalidRequestError(
                 f"log {self.name}: first offset {self.first_offset} is outside of its ledgers, "
                 f"{begin} to {self.end_offset}"
             )
         if of_tail < 0 or (of_tail and (stretches or not self.is_unbounded)):
             raise InvalidRequestError(f"log {self.name}: it cannot begin inside of its tail")
-        known = [*self.ids_at_hand, *self.dropped.ids]
+        self._require_tier(begin)
+        known = [*self.ids_at_hand, *self.dropped.ids, *self.waiting_ids]
         if len(set(known)) != len(known):
             raise InvalidRequestError(f"log {self.name}: a ledger is listed or dropped twice")
         if min(known, default=0) < 0:
@@ -301,7 +344,46 @@ class LogContents:
                 f"log {self.name}: retention cannot be negative", hint="None keeps for ever"
             )
 
+    def _require_tier(self, begin: int) -> None:
+        """Check what rule 7 says; the list of ledgers begins at ``begin``."""
+        tier = self.tier
+        if tier is None:
+            return
+        if self.is_tombstone:
+            raise InvalidRequestError(f"log {self.name}: a deleted log has no tier")
+        if tier.begin > self.first_offset or (self.first_offset < tier.freed != begin):
+            raise InvalidRequestError(
+                f"log {self.name}: its tier has offsets {tier.begin} to {tier.freed}, and the log "
+                f"begins at {self.first_offset}, its ledgers at {begin}"
+            )
+        if max(tier.copied, *tier.borders, 0) > max(self.end_offset, self.first_offset):
+            raise InvalidRequestError(f"log {self.name}: its tier is longer than its ledgers")
+
     # --- looking ---------------------------------------------------------------------------
+
+    @property
+    def tier(self) -> Tier | None:
+        """The table with the log's first offsets; None without one (rule 7)."""
+        return self.listed.tier
+
+    @property
+    def freed(self) -> int:
+        """Readable offsets below it are only in the tier's table; 0 without a tier."""
+        return 0 if self.tier is None else self.tier.freed
+
+    @property
+    def waiting_ids(self) -> tuple[int, ...]:
+        """The ledgers on no page that wait for a second look at the tier's table."""
+        return () if self.tier is None else self.tier.waiting_ids
+
+    @property
+    def waiting_pages(self) -> tuple[LogPage, ...]:
+        return () if self.tier is None else self.tier.waiting_pages
+
+    @property
+    def dropped_pages(self) -> tuple[LogPage, ...]:
+        """The pages of ledgers that are dropped, or wait for a second look at the tier."""
+        return (*self.dropped.all_pages, *self.waiting_pages)
 
     @property
     def quorum(self) -> Quorum:
@@ -344,16 +426,19 @@ class LogContents:
         """The offset after the closed ledgers, where the tail begins."""
         if self.ledgers:
             return self.ledgers[-1].end_offset
-        return self.first_offset - self.dropped.of_tail
+        begin = self.first_offset - self.dropped.of_tail
+        return begin if self.tier is None else max(self.tier.freed, begin)
 
     @property
     def last_ms(self) -> int:
         """The last time of the closed ledgers (``commit_times``); 0 without any."""
-        return self.ledgers[-1].last_ms if self.ledgers else 0
+        if self.ledgers:
+            return self.ledgers[-1].last_ms
+        return 0 if self.tier is None else self.tier.of_freed.last_ms
 
     @property
     def length_bytes(self) -> int:
-        """Payload bytes of the closed ledgers."""
+        """Payload bytes of the closed ledgers, without what is only in the tier's table."""
         return sum(stretch.length_bytes for stretch in self.stretches)
 
     @property
@@ -368,12 +453,12 @@ class LogContents:
 
     @property
     def has_pages(self) -> bool:
-        return bool(self.older or self.dropped.all_pages)
+        return bool(self.older or self.dropped_pages)
 
     def every_page(self) -> Iterator[LogPage]:
         """Yield all pages below the record."""
         of_places = ledger_list.pages_of(self.older)
-        return ledger_list.every_page((*of_places, *self.dropped.all_pages), self.source)
+        return ledger_list.every_page((*of_places, *self.dropped_pages), self.source)
 
     def ledgers_in(self, begin: int, end: int) -> Iterator[LoggedLedger]:
         """Yield the closed ledgers with some of the offsets ``[begin, end)``, in order."""
@@ -403,7 +488,15 @@ class LogContents:
 
     def has_dropped(self, ledger_id: int) -> bool:
         """Whether a ledger was dropped, and is not known to be deleted."""
-        return self.dropped.has(ledger_id, self.source)
+        return self.dropped.has(ledger_id, self.source) or self.is_waiting(ledger_id)
+
+    def is_waiting(self, ledger_id: int) -> bool:
+        """Whether a dropped ledger must stay until the tier's table has been looked at again."""
+        tier = self.tier
+        return tier is not None and (
+            ledger_id in tier.waiting_ids
+            or ledger_list.have(tier.waiting_pages, ledger_id, self.source)
+        )
 
     @property
     def listed_ids(self) -> tuple[int, ...]:
@@ -415,9 +508,14 @@ class LogContents:
         return bool(self.dropped.ids or self.dropped.all_pages)
 
     def every_dropped_id(self) -> Iterator[int]:
-        """Yield all dropped ledgers; reads every page of ids."""
+        """Yield all dropped ledgers of which no copy is needed; reads every page of ids."""
         yield from self.dropped.ids
         yield from ledger_list.every_id(self.dropped.all_pages, self.source)
+
+    def every_waiting_id(self) -> Iterator[int]:
+        """Yield the dropped ledgers whose copies are kept for the tier; reads their pages."""
+        yield from self.waiting_ids
+        yield from ledger_list.every_id(self.waiting_pages, self.source)
 
     @property
     def to_delete_count(self) -> int:

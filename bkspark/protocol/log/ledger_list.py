@@ -20,7 +20,7 @@ there".
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Protocol, TypeAlias
 
@@ -164,36 +164,6 @@ class NoPages:
 
 
 NO_PAGES = NoPages()
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerList:
-    """The ledgers of a log, in order.
-
-    Attributes:
-        older: stretches before ``ledgers``: pages, preceded by ledgers from a page that a
-            truncation opened; empty without pages.
-        ledgers: the newest closed ledgers, in offset order, without gaps.
-        tail: ids of the later ledgers, whose ends are unknown.
-        first_version: the version of the first ledger, or of the next to join ("contents", rule 4).
-        source: fetches pages.
-    """
-
-    older: tuple[Stretch, ...] = ()
-    ledgers: tuple[LoggedLedger, ...] = ()
-    tail: tuple[int, ...] = ()
-    first_version: int = 0
-    source: PageSource = field(default=NO_PAGES, compare=False, repr=False)
-
-    @property
-    def stretches(self) -> tuple[Stretch, ...]:
-        """All closed ledgers in order; older ledgers are on pages."""
-        return (*self.older, *self.ledgers)
-
-    def with_stretches(self, stretches: Sequence[Stretch]) -> "LedgerList":
-        """Return the list with other ``stretches`` for all closed ledgers."""
-        older, ledgers = split(stretches)
-        return replace(self, older=older, ledgers=ledgers)
 
 
 def require_dense(stretches: Iterable[Stretch]) -> None:

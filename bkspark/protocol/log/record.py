@@ -17,10 +17,16 @@ from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, L
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.log import ledger_list
-from bkspark.protocol.log.contents import Committed, LogContents, LogSettings, Retention, Times
+from bkspark.protocol.log.contents import (
+    Committed,
+    LedgerList,
+    LogContents,
+    LogSettings,
+    Retention,
+    Times,
+)
 from bkspark.protocol.log.ledger_list import (
     LOST_ENTRIES,
-    LedgerList,
     LoggedLedger,
     LogPage,
     PageContents,
@@ -28,6 +34,7 @@ from bkspark.protocol.log.ledger_list import (
     pages_of,
 )
 from bkspark.protocol.log.stream_run import StreamRun, queries_of, require_not_orphaned, with_run
+from bkspark.protocol.log.tier import SEGMENTS_KEPT, SEGMENTS_OF_PAGE, SegmentsPage, Tier
 from bkspark.protocol.log.transactions import forgotten_queries, remembering
 
 # --- record --------------------------------------------------------------------------------------
@@ -226,12 +233,16 @@ class LogRecord(LogContents):
         listed = self.listed.with_stretches(kept)
         version = listed.first_version + ledger_list.versions_of(gone)
         dropped = self.dropped.with_tail(max(0, before_offset - self.end_offset))
+        pages = ledger_list.pages_of(gone)
+        if self.tier is not None and before_offset >= self.tier.freed:
+            ids, pages = (*ids, *self.waiting_ids), (*pages, *self.waiting_pages)
+        tier = None if self.tier is None else self.tier.hidden_below(before_offset)
         return replace(
             self,
-            listed=replace(listed, first_version=version),
+            listed=replace(listed, first_version=version, tier=tier),
             first_offset=before_offset,
             times=replace(self.times, truncated_ms=UNSTAMPED),
-            dropped=dropped.with_more_to_delete(ids, ledger_list.pages_of(gone)),
+            dropped=dropped.with_more_to_delete(ids, pages),
         )
 
     def sealed(self) -> "LogRecord":
@@ -328,6 +339,10 @@ class LogRecord(LogContents):
         """Return ``record``, or the record of a name that never had a log."""
         return cls.tombstone(name, quorum) if record is None else record
 
+    def with_tier(self, tier: Tier | None) -> "LogRecord":
+        """Return the log with this tier ("offloading" has the changes of a tier)."""
+        return replace(self, listed=replace(self.listed, tier=tier))
+
     # --- parts of the above --------------------------------------------------------------------
 
     def _require_joinable(self, ledger: LedgerMetadata) -> None:
@@ -397,7 +412,10 @@ class LogRecord(LogContents):
         return replace(log, listed=listed, dropped=log.dropped.with_tail(0))
 
     def _emptied(self) -> "LogRecord":
-        dropped = self.dropped.with_more(self.ids_at_hand, ledger_list.pages_of(self.older))
+        dropped = self.dropped.with_more(
+            (*self.ids_at_hand, *self.waiting_ids),
+            (*ledger_list.pages_of(self.older), *self.waiting_pages),
+        )
         version = self.listed.first_version + ledger_list.versions_of(self.stretches)
         return replace(
             self,
@@ -485,12 +503,14 @@ class Paged:
     Attributes:
         length: items on each new page, >= 1.
         pages: pages to store before the record, in this order.
+        segments: pages of segments of the tier to store before the record, by name.
     """
 
     record: LogRecord
     new_name: Callable[[], str]
     length: int
     pages: list[tuple[LogPage, PageContents]] = field(default_factory=list)
+    segments: list[tuple[str, SegmentsPage]] = field(default_factory=list)
 
     @property
     def kept_max(self) -> int:
@@ -513,6 +533,7 @@ def paged(record: LogRecord, new_name: Callable[[], str], length: int = PAGE_LEN
     result = Paged(record, new_name, length)
     _page_ledgers(result)
     _page_dropped(result)
+    _page_segments(result)
     return result
 
 
@@ -589,3 +610,16 @@ def _sorted(result: Paged, pages: tuple[LogPage, ...]) -> tuple[LogPage, ...]:
     """Return ``pages`` with the highest first: dropped ledgers have no order of their own."""
     by_height = sorted(pages, key=lambda page: -page.height)
     return pages_of(_with_taller(result, by_height))
+
+
+def _page_segments(result: Paged) -> None:
+    """Move the oldest segments without a ledger to pages ("tier", rule 4)."""
+    tier = result.record.tier
+    while tier is not None and len(tier.segments) > SEGMENTS_KEPT:
+        page = SegmentsPage(tier.segments[:SEGMENTS_OF_PAGE], tier.older)
+        if page.segments[-1].end > tier.released:
+            break
+        name = result.new_name()
+        result.segments.append((name, page))
+        tier = replace(tier, segments=tier.segments[SEGMENTS_OF_PAGE:], older=name)
+    result.record = result.record.with_tier(tier)

@@ -19,6 +19,9 @@ Rule 5. In a ledger that continues in later terms, after all closed ledgers, fra
 same rules. If a fragment states its beginning, all earlier entries are at least as old, and their
 bytes are stated too. A fragment without a beginning (made by a change of members) goes with the
 next fragment that states a beginning. The last fragment's own bytes are not counted.
+
+Rule 6. Offsets that are only in the tier's table go by the same rules, one segment at a time,
+oldest first. Each offset counts once, by the payload that its ledger had, wherever its rows are.
 """
 
 from collections.abc import Iterable
@@ -26,6 +29,7 @@ from itertools import islice
 
 from bkspark.protocol.ledger.metadata import Beginning, LedgerMetadata
 from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.tier import TierSegment
 
 
 def retained_from(
@@ -35,6 +39,7 @@ def retained_from(
     positions: Iterable[int] = (),
     ledger_count_max: int | None = None,
     bytes_behind: int = 0,
+    segments: Iterable[TierSegment] = (),
 ) -> int:
     """Return the offset to which ``log`` may be truncated by its own settings.
 
@@ -42,10 +47,14 @@ def retained_from(
         positions: the next offset of each respected cursor.
         ledger_count_max: most ledgers to delete; None for no limit.
         bytes_behind: bytes known to be in the tail (``known_bytes``).
+        segments: the tier's, newest first (rule 6); read up to the first that goes.
     """
+    positions = tuple(positions)
     unread = min(positions, default=log.end_offset)
     rest = log.length_bytes + bytes_behind
-    offset = log.first_offset
+    offset = _retained_in_tier(log, segments, rest, now_ms, unread)
+    if log.first_offset <= offset < log.freed:
+        return offset
     count = log.ledger_count if log.tail else max(0, log.ledger_count - 1)
     candidates = count if ledger_count_max is None else min(count, ledger_count_max)
     for ledger in islice(log.every_ledger(), candidates):
@@ -55,6 +64,25 @@ def retained_from(
             break
         offset = max(offset, ledger.end_offset)
     return offset
+
+
+def _retained_in_tier(
+    log: LogRecord, segments: Iterable[TierSegment], rest: int, now_ms: int, unread: int
+) -> int:
+    """Return how far the offsets below ``log.freed`` may go.
+
+    Args:
+        rest: bytes after ``log.freed``.
+    """
+    for one in segments:
+        if one.end <= log.first_offset:
+            break
+        if one.end > log.freed:
+            continue  # its offsets are in ledgers as well
+        if one.end <= unread and (_is_old(log, one.closed_ms, now_ms) or _is_beyond(log, rest)):
+            return one.end
+        rest += one.length_bytes
+    return log.first_offset
 
 
 def retained_inside(

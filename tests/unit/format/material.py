@@ -17,6 +17,7 @@ from bkspark.format import (
     log_page,
     log_record,
     recovery,
+    tier_record,
 )
 from bkspark.format.arrow_message import BatchLayout
 from bkspark.format.cluster import BookieRecord, ClusterRecord
@@ -55,6 +56,15 @@ from bkspark.protocol.log.contents import DroppedLedgers, LogSettings
 from bkspark.protocol.log.cursor import CursorRecord
 from bkspark.protocol.log.ledger_list import LoggedLedger, PageContents
 from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.tier import (
+    FreedLedgers,
+    Intent,
+    SegmentsPage,
+    Tier,
+    TierColumn,
+    TierSegment,
+    TierTable,
+)
 from tests.log_with import log_with
 
 PASSWORD = "correct horse"
@@ -286,6 +296,35 @@ def paged_log() -> LogRecord:
     )
 
 
+SEGMENTS = (
+    TierSegment(5, 8, 30, 40, PAGE_NAME, 39, 20, 21),
+    TierSegment(9, 10, 10, 41, PAGE_NAME),
+    TierSegment(10, 15, 50, 42, PAGE_NAME, 41, 22, 23),
+)
+PAGE_OF_SEGMENTS = SegmentsPage(SEGMENTS, PAGE_NAME)
+TIER = Tier(
+    TierTable(
+        *("s3://bucket/table", "an-id", 7),
+        (TierColumn("n", "col-1", "integer"), TierColumn("s", "s", "string")),
+    ),
+    TOKEN,
+    begin=4,
+    freed=10,
+    copied=15,
+    length_bytes=90,
+    segments=SEGMENTS,
+    older=PAGE_NAME,
+    intent=Intent(15, 16, OTHER_TOKEN, 7),
+    missing=((6, 7), (9, 10)),
+    of_freed=FreedLedgers(8, 50, (LoggedLedger(1, 8, 1, 9), LoggedLedger(3, 9, 1, 8)), 19),
+)
+
+
+def tiered_log() -> LogRecord:
+    """Of which the table has the first offsets, and is getting more."""
+    return log_with(open_log(), first_offset=7, dropped=DroppedLedgers((4,)), tier=TIER)
+
+
 CURSOR = CursorRecord("events", "mail", 3, 15)
 
 
@@ -345,6 +384,14 @@ SMALL_RECORDS = {
     "log record with pages": (
         log_record.encode(paged_log(), "nonce"),
         lambda data: log_record.decode("events", data),
+    ),
+    "log record with a tier": (
+        log_record.encode(tiered_log(), "nonce"),
+        lambda data: log_record.decode("events", data),
+    ),
+    "page of segments": (
+        tier_record.encode_page("events", PAGE_NAME, PAGE_OF_SEGMENTS),
+        lambda data: tier_record.decode_page("events", PAGE_NAME, data),
     ),
     **{
         f"page of {kind}": (

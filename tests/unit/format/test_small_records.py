@@ -55,6 +55,7 @@ from .material import (
     open_log,
     paged_log,
     spec,
+    tiered_log,
 )
 
 UNBOUNDED = replace(log().settings, is_unbounded=True, guarantees_write_quorum=True)
@@ -134,7 +135,8 @@ def test_round_trips() -> None:
     inside = log_with(log(), ledgers=(), tail=(6,), settings=replace(UNBOUNDED, is_strict=True))
     begun_inside = replace(inside, dropped=replace(inside.dropped, of_tail=5))
     sealed = replace(log(), is_sealed=True)
-    for stored_log in (log(), open_log(), paged_log(), sealed, truncated, inside, begun_inside):
+    logs = (log(), open_log(), paged_log(), tiered_log())
+    for stored_log in (*logs, sealed, truncated, inside, begun_inside):
         encoded = log_record.encode(stored_log, "n")
         assert log_record.decode("events", encoded) == stored_log
     assert cursor_record.decode("events", "mail", cursor_record.encode(CURSOR, "n")) == CURSOR
