@@ -144,6 +144,30 @@ def read(
     return read_log(spark, log, columns, given)
 
 
+def configure_delta(builder: "SparkSession.Builder") -> "SparkSession.Builder":
+    """Add to the builder of a session what it needs to write and read Delta tables.
+
+    The session gets the jars of Delta from Maven Central when it starts, its SQL extension and its
+    catalog. Packages, excludes and extensions that the builder has stay. Settings of a properties
+    file for these are replaced.
+
+        spark = bkspark.configure_delta(SparkSession.builder).getOrCreate()
+
+    Args:
+        builder: of a session with its own driver, not one of Spark Connect.
+
+    Returns:
+        The builder.
+
+    Raises:
+        InvalidRequestError: there are no jars for the installed Spark, or a session without Delta
+            is running in this process.
+    """
+    from bkspark.spark.delta import configure_delta as configure
+
+    return configure(builder)
+
+
 def register_metrics(registry: "CollectorRegistry | None" = None) -> None:
     """Add the metrics of this process's handles to a Prometheus registry.
 
@@ -242,6 +266,7 @@ __all__ = [
     "WriterSettings",
     "__version__",
     "admin",
+    "configure_delta",
     "read",
     "recover_ledger",
     "register",

@@ -16,20 +16,14 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
-SHIPPED = "org.apache.hadoop:*,org.apache.parquet:*,org.apache.logging.log4j:*"
-"""Most of what Delta would bring, in bytes, and Spark has already."""
+import bkspark
 
 
 def session() -> SparkSession:
     builder = SparkSession.builder.master("local[2]").appName("delta-changes")
-    builder = builder.config("spark.jars.packages", DELTA)
-    builder = builder.config("spark.jars.excludes", SHIPPED)
     builder = builder.config("spark.sql.shuffle.partitions", 2)  # these tables are small
     builder = builder.config("spark.databricks.delta.snapshotPartitions", 2)
-    builder = builder.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-    catalog = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-    return builder.config("spark.sql.catalog.spark_catalog", catalog).getOrCreate()
+    return bkspark.configure_delta(builder).getOrCreate()
 
 
 def pass_on(rows: DataFrame, to_format: str, target: str, checkpoint: Path) -> None:

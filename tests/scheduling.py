@@ -1,7 +1,8 @@
 """Which tests run one after the other in one process, and in what order.
 
 The tests of a file share what it starts. Each table of mutants is like a file. The files that use
-a Spark session are two groups, so that no more than two processes start one.
+a Spark session are two groups, so that no more than two processes start one. Those that use one
+with Delta are a third, after them: it takes the place of the other.
 """
 
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 MUTANTS = "tests/mutants/test_mutants.py"
 SPARK = "tests/spark/test_"
+DELTA = "tests/delta/test_"
 
 
 def scope(nodeid: str) -> str:
@@ -19,7 +21,7 @@ def scope(nodeid: str) -> str:
         return f"{file}::{test.partition('_rules-')[0]}"
     if file.startswith(SPARK):
         return f"{SPARK}{'a-r' if file[len(SPARK)] < 's' else 's-z'}"
-    return file
+    return DELTA if file.startswith(DELTA) else file
 
 
 def in_order(item: pytest.Item) -> Any:

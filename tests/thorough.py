@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 TESTS = Path(__file__).parent
-FOLDERS = (TESTS / "spark/facts",)
-"""Facts about Spark change with its version alone."""
+FOLDERS = (TESTS / "spark/facts", TESTS / "delta")
+"""Facts about Spark change with its version alone; Delta comes from the internet."""
+DOWNLOADS = (TESTS / "delta",)
 END = "BKSPARK_THOROUGH_UNTIL"
 """Seconds since 1970."""
 
@@ -54,6 +55,8 @@ def mark_folders(items: Iterable[pytest.Item]) -> None:
     for item in items:
         if item.path.parent in FOLDERS:
             item.add_marker(pytest.mark.thorough)
+        if item.path.parent in DOWNLOADS:
+            item.add_marker(pytest.mark.download)
 
 
 def note_what_runs_always(config: pytest.Config, items: Iterable[pytest.Item]) -> None:

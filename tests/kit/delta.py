@@ -156,7 +156,9 @@ class HandTable:
 
     def remove(self, name: str, *, data_change: bool = True) -> Action:
         """The action that removes a live file."""
-        return {"remove": {"path": name, "deletionTimestamp": 0, "dataChange": data_change}}
+        action: Action = {"path": name, "deletionTimestamp": 0, "dataChange": data_change}
+        vector = self.live[name].get("deletionVector")
+        return {"remove": action if vector is None else {**action, "deletionVector": vector}}
 
     def rewrite(self, rows: pa.Table, names: Iterable[str], **how: Any) -> str:
         """Replace files by one with other rows, as an OPTIMIZE does."""
@@ -176,11 +178,7 @@ class HandTable:
     def delete_rows(self, name: str, vector: Action) -> None:
         """Give a live file a deletion vector."""
         add = {**self.live[name], "deletionVector": vector}
-        before = self.live[name].get("deletionVector")
-        removed = self.remove(name)
-        if before is not None:
-            removed["remove"]["deletionVector"] = before
-        self.commit(removed, {"add": add}, operation="DELETE")
+        self.commit(self.remove(name), {"add": add}, operation="DELETE")
 
     def vector_file(self, data: bytes, cardinality: int, *, folder: str = "") -> Action:
         """Write a deletion vector to a file of its own; return its description."""

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -40,10 +40,16 @@ def worker_environment(*extra_path: str | os.PathLike[str]) -> dict[str, str]:
     }
 
 
-def build_session(folder: Path, master: str, conf: Mapping[str, str] | None = None) -> SparkSession:
+def build_session(
+    folder: Path,
+    master: str,
+    conf: Mapping[str, str] | None = None,
+    configure: Callable[[Any], Any] = lambda builder: builder,
+) -> SparkSession:
     """Start Spark with everything it writes below ``folder``.
 
-    The environment must already be that of `worker_environment`: the JVM takes it when it starts.
+    ``configure`` changes the builder. The environment must already be that of
+    `worker_environment`: the JVM takes it when it starts.
     """
     log4j = folder / "log4j2.properties"
     log4j.write_text(_LOG4J)
@@ -72,7 +78,8 @@ def build_session(folder: Path, master: str, conf: Mapping[str, str] | None = No
     builder = SparkSession.builder.master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session: SparkSession = configure(builder).getOrCreate()
+    return session
 
 
 def stop_session(spark: SparkSession) -> None:
