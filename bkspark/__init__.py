@@ -104,8 +104,8 @@ def read(
     log: str,
     *,
     columns: "Sequence[str] | None" = None,
-    starting_offsets: int | str | None = None,
-    ending_offsets: int | str | None = None,
+    starting_offsets: "int | str | Mapping[str, Mapping[str, int]] | None" = None,
+    ending_offsets: "int | str | Mapping[str, Mapping[str, int]] | None" = None,
     starting_timestamp: "datetime | int | None" = None,
     ending_timestamp: "datetime | int | None" = None,
     **options: object,
@@ -121,7 +121,7 @@ def read(
         log: the log's name.
         columns: the columns to read, in this order; None for all.
         starting_offsets: ``"earliest"``, ``"latest"`` or the first offset to read; None for the
-            earliest.
+            earliest. Kafka's form works too: ``{"events": {"0": 42}}``, or its JSON.
         ending_offsets: ``"latest"`` or the offset at which to stop; None for the latest.
         starting_timestamp, ending_timestamp: instead of offsets, read what was committed at the
             first of these times or later, and before the second; each a ``datetime`` with a time

@@ -122,12 +122,13 @@ OPTIONS: Mapping[str, SourceOption] = {
     ),
     "startingOffsets": SourceOption(
         "`earliest`",
-        "`earliest`, `latest` or an offset. A query that has a checkpoint goes on there instead.",
+        "`earliest`, `latest` or an offset. A query that has a checkpoint goes on there instead. "
+        'Kafka\'s JSON works too: `{"events":{"0":42}}`, with -2 for earliest and -1 for latest.',
         _READS,
     ),
     "endingOffsets": SourceOption(
         "`latest`",
-        "Where the read stops: `latest` or an offset, which is not read.",
+        "Where the read stops: `latest` or an offset, which is not read; or Kafka's JSON.",
         (Use.BATCH_READ,),
     ),
     "startingTimestamp": SourceOption(
@@ -141,8 +142,28 @@ OPTIONS: Mapping[str, SourceOption] = {
         "Read what was committed before this time. Instead of `endingOffsets`.",
         (Use.BATCH_READ,),
     ),
+    "startingOffsetsByTimestamp": SourceOption(
+        "",
+        "Kafka's form of `startingTimestamp`, in milliseconds since 1970: "
+        '`{"events":{"0":1700000000000}}`.',
+        _READS,
+    ),
+    "endingOffsetsByTimestamp": SourceOption(
+        "",
+        "Kafka's form of `endingTimestamp`.",
+        (Use.BATCH_READ,),
+    ),
+    "startingOffsetsByTimestampStrategy": SourceOption(
+        "`error`, or `latest` with `startingTimestamp`",
+        "What happens if nothing was committed at the starting time or later. `error` fails. "
+        "`latest` begins at the log's end.",
+        _READS,
+    ),
     "maxEntriesPerTrigger": SourceOption(
         "", "The most rows that a micro-batch reads.", (Use.STREAM_READ,)
+    ),
+    "maxOffsetsPerTrigger": SourceOption(
+        "", "Kafka's name of `maxEntriesPerTrigger`.", (Use.STREAM_READ,)
     ),
     "maxBytesPerTrigger": SourceOption(
         "",
@@ -152,6 +173,11 @@ OPTIONS: Mapping[str, SourceOption] = {
     "maxBytesPerPartition": SourceOption(
         "by size and cores",
         "About how many bytes a task reads, for example `128MB`. By default at most about 256 MiB.",
+        _READS,
+    ),
+    "minPartitions": SourceOption(
+        "by size and cores",
+        "About the fewest tasks of a read, or of a micro-batch. A task reads one row at least.",
         _READS,
     ),
     "failOnDataLoss": SourceOption(

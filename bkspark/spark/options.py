@@ -5,6 +5,7 @@ unknown option is an error that names the most similar option. All problems are 
 """
 
 import difflib
+import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -40,7 +41,6 @@ _RANGE = (
     "startingOffsets and endingOffsets limit the read; view=history shows the offset and the "
     "time at which each write began"
 )
-_TIMES = "startingTimestamp and endingTimestamp limit the read by time"
 _SPLIT = "maxBytesPerPartition limits the bytes that one task reads"
 _ENTRIES = "maxEntriesPerTrigger limits a micro-batch"
 _BYTES = "maxBytesPerTrigger limits a micro-batch"
@@ -65,14 +65,8 @@ _POINTERS: Mapping[str, tuple[str, ...]] = {
         "startingVersion",
         "endingVersion",
     ),
-    _TIMES: (
-        "startingOffsetsByTimestamp",
-        "endingOffsetsByTimestamp",
-        "startingOffsetsByTimestampStrategy",
-    ),
-    _SPLIT: ("minPartitions", "numPartitions", "maxRecordsPerPartition", "split-size"),
+    _SPLIT: ("numPartitions", "maxRecordsPerPartition", "split-size"),
     _ENTRIES: (
-        "maxOffsetsPerTrigger",
         "minOffsetsPerTrigger",
         "maxFilesPerTrigger",
         "maxRowsPerTrigger",
@@ -199,6 +193,11 @@ _QUOTED_OR_PLAIN = r"\s*(?:`(?:[^`]|``)+`|[^`,\s](?:[^`,]*[^`,\s])?)\s*"
 _NAME = re.compile(_QUOTED_OR_PLAIN)
 _NAMES = re.compile(f"{_QUOTED_OR_PLAIN}(?:,{_QUOTED_OR_PLAIN})*")
 
+_TIMES = ("Timestamp", "OffsetsByTimestamp")
+"""Ends of the options that give a time: our form, and Kafka's."""
+
+_STRATEGY = "startingOffsetsByTimestampStrategy"
+
 VIEW_NAMES = ("logs", "ledgers", "fragments", "bookies", "history", "underreplicated", "recoveries")
 
 
@@ -212,8 +211,10 @@ class ReadOptions:
         starting_offset, ending_offset: a log offset, or None for earliest and latest.
         starting_ms, ending_ms: when the first entry to read and the first one not to read were
             committed, in milliseconds since 1970; None if offsets say it.
+        requires_start: whether it is an error that nothing was committed since ``starting_ms``.
         trigger_entries, trigger_bytes: most entries and bytes in a micro-batch; None for no limit.
         task_bytes: approximate bytes per reading task; None to decide by size and cores.
+        least_tasks: approximate number of reading tasks that is wanted at least.
     """
 
     includes_metadata: bool
@@ -222,10 +223,12 @@ class ReadOptions:
     ending_offset: int | None
     starting_ms: int | None
     ending_ms: int | None
+    requires_start: bool
     fails_on_loss: bool
     trigger_entries: int | None
     trigger_bytes: int | None
     task_bytes: int | None
+    least_tasks: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,8 +354,7 @@ class _Parser:
         )
 
     def _read(self) -> ReadOptions:
-        begins = self._time("startingTimestamp", "startingOffsets")
-        ends = self._time("endingTimestamp", "endingOffsets")
+        begins, ends = self._time("starting"), self._time("ending")
         if begins is not None and ends is not None and begins > ends:
             self._problems.append("startingTimestamp is after endingTimestamp")
         return ReadOptions(
@@ -362,11 +364,31 @@ class _Parser:
             ending_offset=self._offset("endingOffsets", "latest"),
             starting_ms=begins,
             ending_ms=ends,
+            requires_start=self._requires_start(),
             fails_on_loss=self._flag("failOnDataLoss", True),
-            trigger_entries=self._number("maxEntriesPerTrigger", 0, bounds.TRIGGER_MAX) or None,
+            trigger_entries=self._trigger_entries(),
             trigger_bytes=self._size("maxBytesPerTrigger", 0, bounds.TRIGGER_MAX) or None,
             task_bytes=self._size("maxBytesPerPartition", 0, bounds.TASK_BYTES_MAX) or None,
+            least_tasks=self._number("minPartitions", 1, bounds.TASKS_MAX),
         )
+
+    def _trigger_entries(self) -> int | None:
+        names = ("maxEntriesPerTrigger", "maxOffsetsPerTrigger")
+        found = {name: self._number(name, 0, bounds.TRIGGER_MAX) for name in names}
+        self._require_one_value({name: value for name, value in found.items() if value})
+        return max(found.values()) or None
+
+    def _requires_start(self) -> bool:
+        name, times = _STRATEGY, [f"starting{kind}" for kind in _TIMES]
+        strategy = self._choice(name, ("error", "latest"), None)
+        if strategy is not None and not any(map(self._get, times)):
+            self._problems.append(f"{name} needs {' or '.join(times)}")
+        return strategy == "error" or (strategy is None and self._get(times[1]) is not None)
+
+    def _require_one_value(self, found: Mapping[str, object]) -> None:
+        """Note a problem if two names of one option have different values."""
+        if len(set(found.values())) > 1:
+            self._problems.append(f"{' and '.join(found)} mean the same: give one of them")
 
     def _refuse_unknown(self) -> None:
         names = (*OPTIONS, *SPARKS_NAMES)
@@ -458,6 +480,10 @@ class _Parser:
         text = self._get(name)
         if text is None or text.lower() == word:
             return None
+        if text.lstrip().startswith("{"):
+            offset = self._in_json(name, text, least=-1 if word == "latest" else -2)
+            words = {-2: "earliest", -1: "latest"}
+            return None if words.get(offset or 0) == word else offset
         if word == "latest":
             wanted = "latest or an offset >= 0"
         elif text.lower() == "latest":
@@ -466,17 +492,33 @@ class _Parser:
             wanted = "earliest, latest or an offset >= 0"
         return self._take(name, _id, wanted)
 
-    def _time(self, name: str, instead_of: str) -> int | None:
-        text = self._get(name)
-        if text is None:
-            return None
-        for other, said in ((instead_of, instead_of), ("ledgerId", "ledgerId, which is no log")):
-            if self._get(other) is not None:
-                self._problems.append(f"give {name} or {said}, not both")
+    def _time(self, which: str) -> int | None:
+        """Return the ``starting`` or ``ending`` time, in milliseconds."""
+        names = [f"{which}{kind}" for kind in _TIMES]
+        found: dict[str, int | None] = {}
+        for name, convert in zip(names, (arguments.time_in_text, self._time_in_json)):
+            text = self._get(name)
+            if text is None:
+                continue
+            offsets = f"{which}Offsets"
+            for other, said in ((offsets, offsets), ("ledgerId", "ledgerId, which is no log")):
+                if self._get(other) is not None:
+                    self._problems.append(f"give {name} or {said}, not both")
+            try:
+                found[name] = convert(name, text)
+            except InvalidRequestError as error:
+                self._problems.append(str(error))
+        self._require_one_value(found)
+        return next(iter(found.values()), None)
+
+    def _time_in_json(self, name: str, text: str) -> int | None:
+        return self._in_json(name, text, least=0)
+
+    def _in_json(self, name: str, text: str, least: int) -> int | None:
         try:
-            return arguments.time_in_text(name, text)
-        except InvalidRequestError as error:
-            self._problems.append(str(error))
+            return _number_in_json(text, self._get("path") or "", least)
+        except ValueError as error:
+            self._problems.append(f"{name} {error}")
             return None
 
     def _columns(self) -> tuple[str, ...] | None:
@@ -540,6 +582,37 @@ class _Parser:
 
     def _get(self, name: str) -> str | None:
         return self._options.get(name.lower())
+
+
+def _number_in_json(text: str, log_name: str, least: int) -> int:
+    """Return the number of a log in JSON, as Kafka's options have it for topics and partitions.
+
+    Args:
+        least: -1 and -2 stand for Kafka's latest and earliest offset.
+
+    Raises:
+        ValueError: what is wrong, to follow the option's name.
+    """
+
+    def pairs(found: list[tuple[str, object]]) -> dict[str, object]:
+        if len(found) != 1:
+            raise ValueError
+        return dict(found)
+
+    wanted = f'must be JSON like {{{json.dumps(log_name)}:{{"0":42}}}}, not {text!r}'
+    try:
+        [(name, parts)] = json.loads(text, object_pairs_hook=pairs).items()
+        [(part, number)] = parts.items()
+    except (ValueError, AttributeError, RecursionError):
+        raise ValueError(wanted) from None
+    if name != log_name:
+        read = f"log {log_name!r}" if log_name else "a ledger"
+        raise ValueError(f"names log {name!r}, and the read is of {read}")
+    if part != "0":
+        raise ValueError(f"names partition {part!r}, and a log has only partition '0'")
+    if type(number) is not int or not least <= number <= bounds.NUMBER_MAX:
+        raise ValueError(f"{wanted}; the number is {least} or more")
+    return number
 
 
 def _id(text: str) -> int:

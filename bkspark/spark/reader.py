@@ -248,6 +248,20 @@ def offset_since(
     return offset_by_time.offset_since(cluster, log, watch, options.password, ms)
 
 
+def require_start(read: ReadOptions, begin: int, end: int, log_name: str) -> None:
+    """Check that the read begins before the log's ``end``, if its options require that.
+
+    Raises:
+        NoSuchEntryError: nothing was committed at the starting time or later.
+    """
+    if read.requires_start and begin >= end:
+        raise NoSuchEntryError(
+            f"nothing was committed to log {log_name!r} at {read.starting_ms} ms since 1970 or "
+            "later",
+            hint="give an earlier time, or set startingOffsetsByTimestampStrategy=latest",
+        )
+
+
 def _with_offsets_of_times(cluster: Cluster, log: LogRecord, options: Options) -> Options:
     """Return ``options`` with the offsets at which the range of times begins and ends."""
 
@@ -260,6 +274,9 @@ def _with_offsets_of_times(cluster: Cluster, log: LogRecord, options: Options) -
     read = options.read
     first, end = read.starting_offset, read.ending_offset
     begins, stops = offset(read.starting_ms, first), offset(read.ending_ms, end)
+    if read.requires_start and begins is not None and begins >= log.end_offset:
+        watch = LogWatch(cluster, log.name, options.password)
+        require_start(read, begins, watch.look().end_offset, log.name)
     return replace(options, read=replace(read, starting_offset=begins, ending_offset=stops))
 
 
@@ -271,7 +288,14 @@ def partitions_of(
     skips_lost, with_times = not read.fails_on_loss, read.includes_metadata
     password, size = options.password, read.task_bytes
     tasks = plan_view(
-        cluster, view, offsets, password, size, skips_lost=skips_lost, with_times=with_times
+        cluster,
+        view,
+        offsets,
+        password,
+        size,
+        skips_lost=skips_lost,
+        with_times=with_times,
+        least_tasks=read.least_tasks,
     )
     return [TaskPartition(task, view.generation) for task in tasks]
 
@@ -322,6 +346,7 @@ def _ledger_tasks(cluster: Cluster, ledger_id: int, options: Options) -> list[Re
         password,
         read.task_bytes,
         with_times=read.includes_metadata,
+        least_tasks=read.least_tasks,
     )
 
 

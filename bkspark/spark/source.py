@@ -1,5 +1,6 @@
 """The data source ``format("bookkeeper")``: makes the readers and writers; no other logic."""
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -169,7 +170,8 @@ def read_log(
     reader = spark.read.format("bookkeeper")
     for option, value in {**options, "columns": wanted}.items():
         if value is not None:
-            reader = reader.option(option, str(value))
+            text = json.dumps(value) if isinstance(value, Mapping) else str(value)
+            reader = reader.option(option, text)
     return reader.load(name)
 
 

@@ -52,6 +52,7 @@ from bkspark.spark.reader import (
     TaskPartition,
     offset_since,
     partitions_of,
+    require_start,
     schema_there,
     telling_deleted,
 )
@@ -123,7 +124,9 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         read = self._options.read
         if read.starting_ms is not None:
             log, watch = self._look().record, progress.watch
-            return offset_since(progress.cluster, log, watch, self._options, read.starting_ms)
+            begin = offset_since(progress.cluster, log, watch, self._options, read.starting_ms)
+            require_start(read, begin, extent.end_offset, log.name)
+            return begin
         return extent.first_offset if read.starting_offset is None else read.starting_offset
 
     def getDefaultReadLimit(self) -> ReadLimit:

@@ -10,6 +10,7 @@ CALLS = (
     "tests/unit/test_declared_calls.py"
     "::test_a_value_out_of_range_is_refused_before_anything_is_opened"
 )
+KAFKA = "tests/unit/spark/test_kafka_options.py"
 
 MUTANTS = (
     # --- new ledgers -----------------------------------------------------------------------------
@@ -164,5 +165,29 @@ MUTANTS = (
             "arguments.yes_or_no('respects_cursors', given=respects_cursors)", "respects_cursors"
         ),
         ("tests/unit/test_declared_calls.py::test_what_loses_rows_takes_yes_or_no_only[no]",),
+    ),
+    # --- Kafka's options -------------------------------------------------------------------------
+    Mutant(
+        "offsets in JSON may be those of another log",
+        "_number_in_json",
+        Replace("name != log_name", "False"),
+        (f"{KAFKA}::test_an_end_is_not_the_earliest_and_a_ledger_is_no_log",),
+    ),
+    Mutant(
+        "a read may begin at a time after all rows, whatever its strategy",
+        "require_start",
+        Replace("read.requires_start and begin >= end", "False"),
+        (
+            f"{KAFKA}::test_a_batch_read_of_kafkas_options",
+            f"{KAFKA}::test_a_stream_read_of_kafkas_options",
+        ),
+    ),
+    Mutant(
+        "a read has as few tasks as its size needs",
+        "read_slices._tasks",
+        Replace(
+            "max(_task_count(total, task_bytes), least_tasks)", "_task_count(total, task_bytes)"
+        ),
+        (f"{KAFKA}::test_a_read_has_about_as_many_tasks_as_are_wanted",),
     ),
 )

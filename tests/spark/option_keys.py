@@ -154,11 +154,11 @@ SCENARIOS: dict[str, Callable[[Scene], object]] = {
     "read-timestampAsOf": lambda s: _read(
         s, s.reader().option("timestampAsOf", "2026-01-01").option("path", SOURCE)
     ),
-    "follow-maxOffsetsPerTrigger": lambda s: _read(
-        s, s.reader(stream=True).option("maxOffsetsPerTrigger", 5).option("path", SOURCE)
+    "follow-minOffsetsPerTrigger": lambda s: _read(
+        s, s.reader(stream=True).option("minOffsetsPerTrigger", 5).option("path", SOURCE)
     ),
-    "read-minPartitions": lambda s: _read(
-        s, s.reader().option("minPartitions", 5).option("path", SOURCE)
+    "read-numPartitions": lambda s: _read(
+        s, s.reader().option("numPartitions", 5).option("path", SOURCE)
     ),
     "write-kafka": lambda s: s.writer().option("kafka.bootstrap.servers", "a:9").save(s.name),
     "follow-startingTimestamp": lambda s: _read(

@@ -55,10 +55,10 @@ EXPECTED: dict[str, list[int] | str] = {
     "read-subscribe": "unknown option 'subscribe': give the log's name to load(NAME)",
     "read-versionAsOf": f"unknown option 'versionasof': {RANGE}",
     "read-timestampAsOf": f"unknown option 'timestampasof': {RANGE}",
-    "follow-maxOffsetsPerTrigger": (
-        "unknown option 'maxoffsetspertrigger': maxEntriesPerTrigger limits a micro-batch"
+    "follow-minOffsetsPerTrigger": (
+        "unknown option 'minoffsetspertrigger': maxEntriesPerTrigger limits a micro-batch"
     ),
-    "read-minPartitions": "unknown option 'minpartitions': maxBytesPerPartition limits",
+    "read-numPartitions": "unknown option 'numpartitions': maxBytesPerPartition limits",
     "write-kafka": "unknown option 'kafka.bootstrap.servers': there are no brokers",
     "follow-startingTimestamp": STREAM,
 }

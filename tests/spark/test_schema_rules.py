@@ -246,7 +246,7 @@ def test_one_call_reads_some_columns_of_a_range(spark, table: Place):
         spark,
         "table",
         columns=["deep", "id"],
-        starting_offsets=2,
+        starting_offsets={"table": {"0": 2}},
         ending_offsets=5,
         metadataServiceUri=table.uri,
     )

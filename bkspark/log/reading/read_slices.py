@@ -216,10 +216,12 @@ def plan_view(
     *,
     skips_lost: bool = False,
     with_times: bool = False,
+    least_tasks: int = 1,
 ) -> list[ReadTask]:
     """Return tasks that together read ``offsets`` of a log's view.
 
     Args:
+        least_tasks: about how many tasks are wanted at least.
         with_times: whether the tasks can tell when rows were committed.
         skips_lost: whether to leave out ledgers that an operator set aside, with a warning.
         task_bytes: approximate bytes per task; None to decide by size and cores.
@@ -229,14 +231,7 @@ def plan_view(
             end, or the log has dropped some offsets since the view.
         CorruptDataError: no bookie gives a ledger's add record.
     """
-    name = view.record.name
-    if offsets.begin < view.first_offset:
-        raise truncated(name, view.first_offset, offsets.begin)
-    if offsets.end > view.end_offset:
-        raise NoSuchEntryError(
-            f"log {name!r} ends at offset {view.end_offset}, before {offsets.end}",
-            hint="set endingOffsets to latest",
-        )
+    _require_offsets(view, offsets)
     listed = list(view.ledgers_in(offsets.begin, offsets.end))
     metadata = _metadata(cluster, view, listed, skips_lost=skips_lost)
     least = _least_times(view)
@@ -256,7 +251,18 @@ def plan_view(
                 ),
             )
         ]
-        return planner.marked(_tasks(slices, planner.ledgers, task_bytes))
+        return planner.marked(_tasks(slices, planner.ledgers, task_bytes, least_tasks))
+
+
+def _require_offsets(view: LogView, offsets: OffsetRange) -> None:
+    name = view.record.name
+    if offsets.begin < view.first_offset:
+        raise truncated(name, view.first_offset, offsets.begin)
+    if offsets.end > view.end_offset:
+        raise NoSuchEntryError(
+            f"log {name!r} ends at offset {view.end_offset}, before {offsets.end}",
+            hint="set endingOffsets to latest",
+        )
 
 
 def _least_times(view: LogView) -> Mapping[int, int]:
@@ -311,6 +317,7 @@ def plan_ledger(
     task_bytes: int | None,
     *,
     with_times: bool = False,
+    least_tasks: int = 1,
 ) -> list[ReadTask]:
     """Return tasks that read entries ``[begin, end)`` of one ledger.
 
@@ -325,7 +332,7 @@ def plan_ledger(
         slices = list(
             planner.slices(ledger, first_offset=0, begin=begin, end=end, length_bytes=length)
         )
-        return planner.marked(_tasks(slices, planner.ledgers, task_bytes))
+        return planner.marked(_tasks(slices, planner.ledgers, task_bytes, least_tasks))
 
 
 class _Planner:
@@ -415,10 +422,11 @@ def _tasks(
     slices: Sequence[Slice | InlineSlice],
     ledgers: Mapping[int, LedgerToRead],
     task_bytes: int | None,
+    least_tasks: int,
 ) -> list[ReadTask]:
     """Make tasks of about equal size; neighbours read different replicas."""
     total = sum(item.length_bytes for item in slices)
-    share = max(1, -(-total // _task_count(total, task_bytes)))
+    share = max(1, -(-total // max(_task_count(total, task_bytes), least_tasks)))
     filled: list[list[Slice | InlineSlice]] = [[]]
     room = share
     for item in slices:

@@ -8,7 +8,12 @@ from bkspark.spark.options import parse
 from bkspark.spark.source import BookKeeperDataSource
 
 LOG = {"metadataServiceUri": "file:///nowhere", "path": "events"}
-OTHERS = {"txnAppId": {"txnVersion": "1"}, "txnVersion": {"txnAppId": "a"}, "password": {}}
+OTHERS = {
+    "startingOffsetsByTimestampStrategy": {"startingTimestamp": "3"},
+    "txnAppId": {"txnVersion": "1"},
+    "txnVersion": {"txnAppId": "a"},
+    "password": {},
+}
 VALUES = {
     "metadataServiceUri": "file:///nowhere",
     "digestType": "MAC",
@@ -22,6 +27,9 @@ VALUES = {
     "truncate": "true",
     "startingOffsets": "earliest",
     "startingTimestamp": "2026-11-28T10:00:00Z",
+    "startingOffsetsByTimestamp": '{"events":{"0":1700000000000}}',
+    "endingOffsetsByTimestamp": '{"events":{"0":1700000000000}}',
+    "startingOffsetsByTimestampStrategy": "latest",
     "endingOffsets": "latest",
     "onRepeatedBatch": "skip",
 }
@@ -50,15 +58,20 @@ READING = {
     "columns",
     "startingOffsets",
     "startingTimestamp",
+    "startingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "minPartitions",
     "failOnDataLoss",
     "maxBytesPerPartition",
 }
+ENDING = {"endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"}
 WRITING = {"txnAppId", "txnVersion", "truncate"}
 ALLOWED = {
-    Use.BATCH_READ: READING | WRITING | {"endingOffsets", "endingTimestamp", "ledgerId", "view"},
+    Use.BATCH_READ: READING | WRITING | ENDING | {"ledgerId", "view"},
     Use.VIEW: {"view"},
-    Use.STREAM_READ: READING | {"maxEntriesPerTrigger", "maxBytesPerTrigger"},
-    Use.BATCH_WRITE: READING | WRITING | {"endingOffsets", "endingTimestamp"},
+    Use.STREAM_READ: READING
+    | {"maxEntriesPerTrigger", "maxOffsetsPerTrigger", "maxBytesPerTrigger"},
+    Use.BATCH_WRITE: READING | WRITING | ENDING,
     Use.STREAM_WRITE: {*SPARKS_NAMES, "onRepeatedBatch"},
 }
 
