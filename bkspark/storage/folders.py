@@ -10,6 +10,7 @@ folder is refused.
 import errno
 import io
 import os
+import re
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from bkspark import environment, progress
 from bkspark.errors import InvalidRequestError
-from bkspark.storage.address import S3Place, canonical, require_fit, shown_url
+from bkspark.storage.address import S3Place, canonical, shown_url, split_store
 from bkspark.storage.objects import Objects
 
 READ_BYTES = 8 * 2**20
@@ -27,6 +28,7 @@ _GAP_BYTES = 2**20
 """A request reads over an unwanted gap of this size: a second request takes longer."""
 _AT_ONCE = 8
 _S3 = ("s3://", "s3a://")
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 
 class Folder(Protocol):
@@ -75,7 +77,7 @@ def open_folder(given: str) -> Folder:
     """
     url = canonical(given)
     if url.startswith(_S3):
-        return _S3Folder(url)
+        return _S3Folder(f"s3://{url.partition('://')[2]}")
     if url.startswith("file:///"):
         return _LocalFolder(url)
     raise InvalidRequestError(
@@ -153,14 +155,15 @@ class _S3Folder:
     """A prefix in a bucket. Settings come from the AWS environment, as for bookies."""
 
     def __init__(self, url: str) -> None:
-        bucket, _, prefix = require_fit(url).partition("://")[2].partition("/")
-        if not bucket or any(char in bucket for char in "@:?#"):
+        plain, store = split_store(url)
+        bucket, _, prefix = plain.removeprefix("s3://").partition("/")
+        if not _BUCKET.fullmatch(bucket) or any(char in prefix for char in "?#"):
             raise InvalidRequestError(
                 f"{shown_url(url)!r} does not name a folder in an S3 bucket",
                 hint="write s3://bucket/prefix; the endpoint comes from AWS_ENDPOINT_URL, "
                 "credentials from the AWS environment",
             )
-        place = S3Place(bucket, prefix.strip("/"))
+        place = S3Place(bucket, prefix.strip("/"), store)
         self.url = place.url
         self._objects = Objects(place)
 

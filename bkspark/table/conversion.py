@@ -223,10 +223,7 @@ class Converter:
     def _cast(self, array: Any, wanted: Any) -> Any:
         try:
             found = array.cast(wanted)
-            is_narrower = array.type == pa.float64() and wanted == pa.float32()
-            is_same = (
-                not is_narrower or found.cast(array.type).equals(array) or _all_close(array, found)
-            )
+            is_same = _is_relabelled(array.type, wanted) or _are_same(array, found)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise UnfitValueError(f"{array.type} is not {wanted}: {error}") from error
         if not is_same:
@@ -234,9 +231,27 @@ class Converter:
         return found
 
 
-def _all_close(wide: Any, narrow: Any) -> bool:
-    """Whether each value is the same, where a NaN is the same as a NaN."""
-    differ = pc.and_(pc.not_equal(wide, narrow.cast(wide.type)), pc.invert(pc.is_nan(wide)))
+def _is_relabelled(given: Any, wanted: Any) -> bool:
+    """Whether a cast between the types leaves each value as it is."""
+    if pa.types.is_dictionary(given):
+        return bool(given.value_type == wanted) or _is_relabelled(given.value_type, wanted)
+    if pa.types.is_timestamp(given) and pa.types.is_timestamp(wanted):
+        return True  # another unit is checked by the cast, and the zone is no part of a value
+    return pa.types.is_nested(given) or (_is_text(given) and _is_text(wanted))
+
+
+def _is_text(kind: Any) -> bool:
+    known = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    binary = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
+    return any(is_kind(kind) for is_kind in (*known, *binary))
+
+
+def _are_same(array: Any, found: Any) -> bool:
+    """Whether each value is still the same after a cast; a NaN is the same as a NaN."""
+    back = found.cast(array.type, safe=False)
+    if not pa.types.is_floating(array.type):
+        return bool(back.equals(array))
+    differ = pc.and_(pc.not_equal(array, back), pc.invert(pc.is_nan(array)))
     return not pc.any(differ).as_py()
 
 

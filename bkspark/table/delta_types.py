@@ -69,12 +69,12 @@ def parse_schema(text: str) -> tuple[TableColumn, ...]:
 
 
 def parse_type(text: str) -> DeltaType:
-    """Parse what ``format_type`` made.
+    """Parse what ``format_type`` made, or Delta's JSON.
 
     Raises:
         ValueError: the text is malformed.
     """
-    return _type_of(_loaded(text), 0) if text.startswith("{") else text
+    return _type_of(_loaded(text), 0) if text[:1] in ("{", '"') else text
 
 
 def format_type(kind: DeltaType) -> str:

@@ -8,7 +8,7 @@ import re
 from urllib.parse import unquote
 
 from bkspark.errors import UnsupportedTableError
-from bkspark.storage.address import shown_url
+from bkspark.storage.address import shown_url, split_store
 
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/")
 
@@ -22,7 +22,7 @@ def path_below(url: str, named: str) -> str:
     """
     path = unquote(named, errors="strict")
     if _ABSOLUTE.match(named):
-        place, root = _place(path), _place(unquote(url, errors="strict"))
+        place, root = _place(path), _place(unquote(split_store(url)[0], errors="strict"))
         if not place.startswith(f"{root}/"):
             raise _outside(url, path)
         path = place[len(root) + 1 :]

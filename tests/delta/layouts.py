@@ -6,6 +6,7 @@ SQL by the log's name; an empty text for a column that Spark cannot give any mor
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -253,17 +254,17 @@ def widened_more(owner: Owner) -> None:
 
 
 def cleaned_up(owner: Owner) -> None:
-    """Old commits are removed, and files that are not live."""
-    owner.create(
-        properties={
-            "delta.logRetentionDuration": "interval 0 days",
-            "delta.checkpointInterval": "2",
-        }
-    )
-    for _ in range(5):
+    """Old commits are removed as Delta does it some day, and so are files that are not live."""
+    owner.create(properties={"delta.checkpointInterval": "2"})
+    for _ in range(3):
         owner.sql("UPDATE TABLE_HERE SET v = v WHERE _offset % 50 = 3")
     owner.sql("OPTIMIZE TABLE_HERE")
     owner.sql("VACUUM TABLE_HERE RETAIN 0 HOURS")
+    log = Path(owner.path) / "_delta_log"
+    newest = max(int(file.name[:20]) for file in log.glob("*.checkpoint.parquet"))
+    for version in range(newest):
+        (log / f"{version:020d}.json").unlink()
+    owner.first_version = newest
 
 
 def compacted_log(owner: Owner) -> None:
@@ -338,3 +339,13 @@ LAYOUTS: dict[str, Callable[[Owner], None]] = {
     "log compacted": compacted_log,
     "rows of others": appended_by_others,
 }
+
+LOG_FILES = {
+    "checkpoint": "[0-9]*.checkpoint.parquet",
+    "checkpoint of several parts": "[0-9]*.checkpoint.0000000002.000000000[2-9].parquet",
+    "checkpoint v2": "[0-9]*.checkpoint.*-*.parquet",
+    "checkpoint v2 in JSON": "[0-9]*.checkpoint.*-*.json",
+    "checkpoint with statistics in columns": "[0-9]*.checkpoint.parquet",
+    "log compacted": "[0-9]*.compacted.json",
+}
+"""What a layout must have in its log, or it is not the layout of its name."""

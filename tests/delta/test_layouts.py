@@ -1,8 +1,10 @@
 """Whatever a table's owner does, a log's rows are read as Spark and delta-rs read them."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
@@ -13,7 +15,7 @@ from bkspark.table.conversion import ColumnSource
 from bkspark.table.reading import read_range
 from bkspark.table.table import open_table
 
-from .layouts import COLUMNS, LAYOUTS, ROWS, Owner
+from .layouts import COLUMNS, LAYOUTS, LOG_FILES, ROWS, Owner
 
 UNREAD_BY_DELTALAKE = {"widened", "widened to double", "INT96 of all years"}
 """Refused, or read wrongly without an error."""
@@ -43,7 +45,7 @@ def read_by_deltalake(owner: Owner, schema: pa.Schema, offset_column: str) -> pa
     """The rows with the names that the owner knows."""
     rows = pa.table(DeltaTable(owner.path).scan())
     rows = rows.rename_columns([OFFSET if n == offset_column else n for n in rows.column_names])
-    rows = rows.filter(pa.compute.less(rows.column(OFFSET), ROWS)).sort_by(OFFSET)
+    rows = rows.filter(pc.less(rows.column(OFFSET), ROWS)).sort_by(OFFSET)
     return rows.select(schema.names).cast(schema)
 
 
@@ -62,6 +64,7 @@ def test_a_layout_is_read_as_others_read_it(
 ) -> None:
     owner = Owner(delta_spark, place)
     LAYOUTS[name](owner)
+    assert name not in LOG_FILES or list(Path(place).glob(f"_delta_log/{LOG_FILES[name]}"))
     wanted = read_by_spark(owner)
     there = set(wanted.column(OFFSET).to_pylist())
     assert len(there) > ROWS // 3
