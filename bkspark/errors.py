@@ -141,6 +141,10 @@ class TableUnavailableError(BookKeeperError):
     """A table's storage gave no certain answer. Try again."""
 
 
+class CommitsGoneError(TableUnavailableError):
+    """The table no longer has commits of its log, which were cleaned up."""
+
+
 class UnsupportedTableError(BookKeeperError):
     """A table needs a feature that this release cannot read."""
 

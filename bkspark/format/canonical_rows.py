@@ -82,36 +82,36 @@ def _parts(array: pa.Array) -> Iterator[Buffer]:
         raise TypeError(f"there is no digest of rows with {kind}")
 
 
-def _nulls(array: pa.Array) -> Iterator[Buffer]:
+def _null_parts(array: pa.Array) -> Iterator[Buffer]:
     if array.null_count:
         yield from _sized(b"N", array.is_valid().cast(pa.uint8()))
     else:
         yield _HEAD.pack(b"V", len(array))
 
 
-def _void(array: pa.Array) -> Iterator[Buffer]:
+def _void_parts(array: pa.Array) -> Iterator[Buffer]:
     yield _HEAD.pack(b"0", len(array))
 
 
-def _fixed(array: pa.Array) -> Iterator[Buffer]:
+def _fixed_parts(array: pa.Array) -> Iterator[Buffer]:
     """The bytes of values of one width, with 0 for nulls."""
-    yield from _nulls(array)
+    yield from _null_parts(array)
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.uint8())
     yield from _sized(b"F", array)
 
 
-def _floating(array: pa.Array) -> Iterator[Buffer]:
-    yield from _nulls(array)
+def _floating_parts(array: pa.Array) -> Iterator[Buffer]:
+    yield from _null_parts(array)
     are_nan = pc.is_nan(array)
     if pc.any(are_nan).as_py():
         array = pc.if_else(are_nan, pa.scalar(float("nan"), array.type), array)
     yield from _sized(b"F", array)
 
 
-def _text(array: pa.Array) -> Iterator[Buffer]:
+def _text_parts(array: pa.Array) -> Iterator[Buffer]:
     """Lengths, and then the bytes of all values."""
-    yield from _nulls(array)
+    yield from _null_parts(array)
     filled = array.cast(pa.large_binary())
     if array.null_count:
         filled = pc.fill_null(filled, b"")
@@ -126,16 +126,16 @@ def _text(array: pa.Array) -> Iterator[Buffer]:
         yield memoryview(data)[begin:end]
 
 
-def _list(array: pa.Array) -> Iterator[Buffer]:
+def _list_parts(array: pa.Array) -> Iterator[Buffer]:
     if pa.types.is_fixed_size_list(array.type):
         array = array.cast(pa.list_(array.type.value_type))
-    yield from _nulls(array)
+    yield from _null_parts(array)
     yield from _sized(b"L", pc.list_value_length(array).cast(pa.int64()))
     yield from _parts(array.flatten())
 
 
-def _map(array: pa.Array) -> Iterator[Buffer]:
-    yield from _nulls(array)
+def _map_parts(array: pa.Array) -> Iterator[Buffer]:
+    yield from _null_parts(array)
     # A taken array has no items but its own.
     owned = array.take(pa.arange(0, len(array))).drop_null()
     yield from _sized(b"L", pa.array(np.diff(owned.offsets.to_numpy()).astype(np.int64)))
@@ -143,8 +143,8 @@ def _map(array: pa.Array) -> Iterator[Buffer]:
     yield from _parts(owned.items)
 
 
-def _struct(array: pa.Array) -> Iterator[Buffer]:
-    yield from _nulls(array)
+def _struct_parts(array: pa.Array) -> Iterator[Buffer]:
+    yield from _null_parts(array)
     yield _HEAD.pack(b"S", array.type.num_fields)
     for field in array.flatten():
         yield from _parts(field)
@@ -189,11 +189,11 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 _KINDS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], Iterator[Buffer]]], ...] = (
-    (pa.types.is_null, _void),
-    (pa.types.is_floating, _floating),
-    (_is_of_one_width, _fixed),
-    (_is_text, _text),
-    (spark_types.is_list, _list),
-    (pa.types.is_map, _map),
-    (pa.types.is_struct, _struct),
+    (pa.types.is_null, _void_parts),
+    (pa.types.is_floating, _floating_parts),
+    (_is_of_one_width, _fixed_parts),
+    (_is_text, _text_parts),
+    (spark_types.is_list, _list_parts),
+    (pa.types.is_map, _map_parts),
+    (pa.types.is_struct, _struct_parts),
 )

@@ -224,19 +224,26 @@ def _partitions(
 def _log_partitions(
     cluster: Cluster, record: LogRecord, options: Options, check: Callable[[LogRecord], None]
 ) -> list[TaskPartition]:
-    """Plan this version of the log; a read of the open end looks up the newest end."""
-    options = _with_offsets_of_times(cluster, record, options)
-    view = LogView(record)
-    if not _is_within(options, record.end_offset):
-        view = look_at(cluster, record.name, options.password, _known_end(options))
+    """Plan this version of the log."""
+    view, offsets = wanted_of(cluster, record, options)
     check(view.record)
-    offsets = _range(options.read, view.first_offset, view.end_offset, f"log {record.name!r}")
-    if not options.read.fails_on_loss:
-        offsets = _without_loss(offsets, view)
     found = partitions_of(cluster, view, offsets, options)
     if not found:  # tasks check the password themselves
         make_digester(record.digest, options.password)
     return found
+
+
+def wanted_of(cluster: Cluster, record: LogRecord, options: Options) -> tuple[LogView, OffsetRange]:
+    """Return a view of the log and the offsets to read of it.
+
+    A read of the open end looks up the newest end.
+    """
+    options = _with_offsets_of_times(cluster, record, options)
+    view = LogView(record)
+    if not _is_within(options, record.end_offset):
+        view = look_at(cluster, record.name, options.password, _known_end(options))
+    offsets = _range(options.read, view.first_offset, view.end_offset, f"log {record.name!r}")
+    return view, offsets if options.read.fails_on_loss else _without_loss(offsets, view)
 
 
 def offset_since(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyspark
@@ -29,6 +30,8 @@ from bkspark.spark.options import Options
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.datasource import ReadLimit  # Spark 4.1 has none
+
+    from bkspark.spark.tiered import TablePart
 
 
 # --- refused -------------------------------------------------------------------------------------
@@ -134,6 +137,9 @@ def _require_stream_reads() -> None:
 
 CONF_PREFIX = "spark.bookkeeper."
 
+_REGISTERED: "WeakKeyDictionary[SparkSession, Mapping[str, str]]" = WeakKeyDictionary()
+"""The defaults of each session, for what is planned on the driver."""
+
 
 def register(spark: "SparkSession", **defaults: object) -> None:
     """Register the data source for one session, with defaults for its options.
@@ -160,6 +166,7 @@ def register(spark: "SparkSession", **defaults: object) -> None:
     made = type("BookKeeperDataSource", (BookKeeperDataSource,), {"defaults": known})
     with _places_of_files(spark):
         spark.dataSource.register(made)
+    _REGISTERED[spark] = known
 
 
 def read_log(
@@ -167,12 +174,39 @@ def read_log(
 ) -> "DataFrame":
     """Return the log as a DataFrame (see ``bkspark.read``)."""
     wanted = None if columns is None else _listed(columns)
-    reader = spark.read.format("bookkeeper")
-    for option, value in {**options, "columns": wanted}.items():
-        if value is not None:
-            text = json.dumps(value) if isinstance(value, Mapping) else str(value)
-            reader = reader.option(option, text)
-    return reader.load(name)
+    given = {
+        option: json.dumps(value) if isinstance(value, Mapping) else str(value)
+        for option, value in {**options, "columns": wanted}.items()
+        if value is not None
+    }
+    frame = spark.read.format("bookkeeper").options(**given).load(name)
+    part = _part_of_table(spark, name, given, frame)
+    if part is None:
+        return frame
+    begin, end = part.rest.begin, part.rest.end
+    if begin == end:
+        return part.rows
+    rest = {key: value for key, value in given.items() if not key.lower().startswith(_RANGE)}
+    rest |= {"startingOffsets": str(begin), "endingOffsets": str(end)}
+    return part.rows.unionAll(spark.read.format("bookkeeper").options(**rest).load(name))
+
+
+_RANGE = ("starting", "ending")
+"""The beginnings of the options that say which offsets to read."""
+
+
+def _part_of_table(
+    spark: "SparkSession", name: str, given: Mapping[str, str], frame: "DataFrame"
+) -> "TablePart | None":
+    """Return the part of a log read that the log's table gives natively; None without any."""
+    from bkspark.spark.tiered import table_part
+
+    defaults = _REGISTERED.get(spark, {})
+    try:
+        options = options_module.parse({**given, "path": name}, defaults, Use.BATCH_READ)
+    except InvalidRequestError:
+        return None  # on this machine; the data source may know more, and names each problem
+    return table_part(spark, options, frame.schema)
 
 
 def _listed(columns: Sequence[str]) -> str:

@@ -10,7 +10,12 @@ Nothing is remembered between two calls.
 from collections.abc import Mapping
 from typing import Any
 
-from bkspark.errors import CorruptDataError, NoSuchTableError, TableUnavailableError
+from bkspark.errors import (
+    CommitsGoneError,
+    CorruptDataError,
+    NoSuchTableError,
+    TableUnavailableError,
+)
 from bkspark.storage.address import shown_url
 from bkspark.storage.folders import Folder, open_folder
 from bkspark.table.asking import FileGoneError, asking_for
@@ -75,8 +80,8 @@ class Table:
         """What the commits after version ``after`` up to version ``upto`` say of themselves.
 
         Raises:
-            TableUnavailableError: some of them were removed, as a log is cleaned up, or storage
-                gave no certain answer.
+            CommitsGoneError: some of them were removed, as a log is cleaned up.
+            TableUnavailableError: storage gave no certain answer.
             CorruptDataError: one is damaged; names it.
         """
         return tuple(self._commit(version) for version in range(after + 1, upto + 1))
@@ -100,7 +105,7 @@ class Table:
         try:
             actions = read_commit(self.folder, version)
         except FileGoneError as gone:
-            raise TableUnavailableError(
+            raise CommitsGoneError(
                 f"the table at {shown_url(self.url)} does not have {gone.name} any more",
                 hint="a table keeps commits for 30 days: see delta.logRetentionDuration",
             ) from gone

@@ -84,7 +84,9 @@ class LogView:
     @property
     def length_bytes(self) -> int:
         """Payload bytes of the readable entries and of the truncated part of the first ledger."""
-        return self.record.length_bytes + sum(place.length_bytes for place in self.tail)
+        of_table = self._bytes_of_table(self.first_offset, self.end_offset)
+        of_tail = sum(place.length_bytes for place in self.tail)
+        return of_table + self.record.length_bytes + of_tail
 
     def every_ledger(self) -> Iterator[LoggedLedger]:
         """Yield all ledgers in offset order; the cost grows with their number."""
@@ -97,20 +99,34 @@ class LogView:
         yield from ledgers_in(self.tail, begin, end, self.record.source)
 
     def bytes_in(self, begin: int, end: int) -> int:
-        """Return the payload of the offsets ``[begin, end)``, by the average of each ledger."""
+        """Return the payload of the offsets ``[begin, end)``, by the average of each ledger.
+
+        The tier's table counts as one ledger, with the payload that its rows had in their ledgers.
+        """
         of_tail = bytes_in(self.tail, begin, end, self.record.source)
-        return self.record.bytes_in(begin, end) + of_tail
+        return self._bytes_of_table(begin, end) + self.record.bytes_in(begin, end) + of_tail
+
+    def _bytes_of_table(self, begin: int, end: int) -> int:
+        tier = self.record.tier
+        return 0 if tier is None else tier.bytes_in(begin, end)
 
     def offset_after(self, begin: int, length_bytes: int) -> int:
         """Return the end of about ``length_bytes`` from ``begin`` on; at least one entry."""
         offset, room = begin, length_bytes
-        for ledger in self.ledgers_in(begin, self.end_offset):
-            rest = self.bytes_in(offset, ledger.end_offset)
+        for end in self._ends_after(begin):
+            rest = self.bytes_in(offset, end)
             if rest > room:
-                offset += (ledger.end_offset - offset) * room // rest
+                offset += (end - offset) * room // rest
                 break
-            offset, room = ledger.end_offset, room - rest
+            offset, room = end, room - rest
         return min(max(offset, begin + 1), self.end_offset)
+
+    def _ends_after(self, begin: int) -> Iterator[int]:
+        """Yield where the table ends, and then each ledger, after ``begin``."""
+        if begin < self.record.freed:
+            yield self.record.freed
+        for ledger in self.ledgers_in(begin, self.end_offset):
+            yield ledger.end_offset
 
     def confirmed_to(self, end_offset: int) -> "LogView":
         """Return the view with its open end at ``end_offset``, if the view ends earlier.

@@ -22,6 +22,7 @@ from bkspark.log.reading.slice_reader import (
     ReplicaFault,
     SliceReader,
 )
+from bkspark.log.reading.tier_rows import TierRows
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState
 from bkspark.protocol.log.data_loss import LogGeneration, truncated
@@ -41,6 +42,7 @@ class OrderedRead:
         position_column: first column of the result: the offset or entry id of each row.
         log: the log that is read; None for a ledger.
         borders: offsets at which lost rows begin, in order; all rows before one can be read.
+        tier: the rows that the log's table has; None without any.
         faults: replicas that failed so far.
     """
 
@@ -51,6 +53,7 @@ class OrderedRead:
     plan: Callable[[OffsetRange], list[ReadTask]]
     log: LogGeneration | None = None
     borders: Sequence[int] = ()
+    tier: TierRows | None = None
     faults: list[ReplicaFault] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[pa.Table]:
@@ -71,7 +74,10 @@ class OrderedRead:
         begin = self.range_.begin
         while begin < self.range_.end:
             later = [border for border in self.borders if border > begin]
-            end = min(self.range_.end, begin + WINDOW_ROWS, *later)
+            size, last = WINDOW_ROWS, self.range_.end
+            if self.tier is not None and begin < self.tier.end:
+                size, last = self.tier.window_offsets, min(last, self.tier.end)
+            end = min(last, begin + size, *later)
             yield OffsetRange(begin, end)
             begin = end
 
@@ -119,6 +125,7 @@ def read_view_in_order(
         UnauthorizedError: the password is missing or wrong, even if there are no entries to read.
     """
     log = view.record
+    tier = TierRows(log) if log.freed else None
     make_digester(log.digest, password)
     if begin is not None and begin < view.first_offset:
         raise truncated(log.name, view.first_offset, begin)
@@ -128,9 +135,10 @@ def read_view_in_order(
         OFFSET_COLUMN,
         arrow_schema.decode(log.schema),
         password,
-        lambda window: plan_view(cluster, view, window, password, _TASK_BYTES),
+        lambda window: plan_view(cluster, view, window, password, _TASK_BYTES, tier=tier),
         view.generation,
         [place.first_offset for place in log.lost_in(range_.begin, range_.end)],
+        tier,
     )
 
 

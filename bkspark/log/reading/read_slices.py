@@ -13,7 +13,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
@@ -22,6 +22,7 @@ from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import NoSuchEntryError, NoSuchLedgerError
 from bkspark.log.reading.ledger_files import OpenBookies, find_records, placed_logs
 from bkspark.log.reading.log_view import LogView, explain_data_loss, view_of
+from bkspark.log.reading.tier_rows import TierRows, TierSlice
 from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata, Member, TimeStep
 from bkspark.protocol.ledger.record import EntryLog
 from bkspark.protocol.log.data_loss import LostError, truncated
@@ -64,18 +65,18 @@ class InlineSlice:
     turn: int = 0
     index: tuple[tuple[Member, "IndexEntry"], ...] = ()
 
+    def part(self, begin: int, end: int) -> "InlineSlice":
+        """Return the entries ``[begin, end)`` of these."""
+        length = self.length_bytes * (end - begin) // (self.end_entry - self.begin_entry)
+        return replace(self, begin_entry=begin, end_entry=end, length_bytes=length)
 
-def cut_inline(item: InlineSlice, room: int, share: int) -> Iterator[InlineSlice]:
-    """Split ``item`` into pieces: the first fills ``room`` bytes, later pieces ``share`` bytes."""
-    count = item.end_entry - item.begin_entry
-    begin, limit = item.begin_entry, room
-    while begin < item.end_entry:
-        end = begin + max(1, count * limit // max(1, item.length_bytes))
-        if (item.end_entry - end) * 16 < count:
-            end = item.end_entry
-        length = item.length_bytes * (end - begin) // count
-        yield replace(item, begin_entry=begin, end_entry=end, length_bytes=length)
-        begin, limit = end, share
+    @property
+    def range(self) -> tuple[int, int]:
+        return self.begin_entry, self.end_entry
+
+    def turned(self, turn: int) -> "InlineSlice":
+        """Return the same slice, to be read from the bookies of ``turn``."""
+        return replace(self, turn=turn)
 
 
 def find_index(cluster: Cluster, ledger: LedgerMetadata, end: int, password: Password) -> Index:
@@ -164,6 +165,22 @@ class Slice:
         rows = self.end_row - self.begin_row
         return self.entry_log.length_bytes * rows // self.entry_log.row_count
 
+    def part(self, begin: int, end: int) -> "Slice":
+        """Return the rows ``[begin, end)`` of these."""
+        return replace(self, begin_row=begin, end_row=end)
+
+    @property
+    def range(self) -> tuple[int, int]:
+        return self.begin_row, self.end_row
+
+    def turned(self, turn: int) -> "Slice":
+        """Return the same slice, to be read from the replicas of ``turn``."""
+        start = turn % max(1, len(self.replicas))
+        return replace(self, replicas=self.replicas[start:] + self.replicas[:start])
+
+
+AnySlice: TypeAlias = Slice | InlineSlice | TierSlice
+
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
@@ -173,7 +190,7 @@ class ReadTask:
     plan.
     """
 
-    slices: tuple[Slice | InlineSlice, ...]
+    slices: tuple[AnySlice, ...]
     ledgers: Mapping[int, LedgerToRead]
 
 
@@ -217,12 +234,15 @@ def plan_view(
     skips_lost: bool = False,
     with_times: bool = False,
     least_tasks: int = 1,
+    tier: TierRows | None = None,
 ) -> list[ReadTask]:
     """Return tasks that together read ``offsets`` of a log's view.
 
     Args:
         least_tasks: about how many tasks are wanted at least.
         with_times: whether the tasks can tell when rows were committed.
+        tier: the rows that the log's table has, if the caller plans several reads; None to look
+            at the table now.
         skips_lost: whether to leave out ledgers that an operator set aside, with a warning.
         task_bytes: approximate bytes per task; None to decide by size and cores.
 
@@ -232,11 +252,14 @@ def plan_view(
         CorruptDataError: no bookie gives a ledger's add record.
     """
     _require_offsets(view, offsets)
+    slices: list[AnySlice] = []
+    if offsets.begin < min(offsets.end, view.record.freed):
+        slices += (tier or TierRows(view.record)).slices(offsets.begin, offsets.end)
     listed = list(view.ledgers_in(offsets.begin, offsets.end))
     metadata = _metadata(cluster, view, listed, skips_lost=skips_lost)
     least = _least_times(view)
     with _Planner(cluster, password, with_times=with_times) as planner:
-        slices = [
+        slices += [
             item
             for logged in listed
             if logged.ledger_id in metadata
@@ -419,7 +442,7 @@ def _rows_between(log: EntryLog, first: int, stride: int, begin: int, end: int) 
 
 
 def _tasks(
-    slices: Sequence[Slice | InlineSlice],
+    slices: Sequence[AnySlice],
     ledgers: Mapping[int, LedgerToRead],
     task_bytes: int | None,
     least_tasks: int,
@@ -427,7 +450,7 @@ def _tasks(
     """Make tasks of about equal size; neighbours read different replicas."""
     total = sum(item.length_bytes for item in slices)
     share = max(1, -(-total // max(_task_count(total, task_bytes), least_tasks)))
-    filled: list[list[Slice | InlineSlice]] = [[]]
+    filled: list[list[AnySlice]] = [[]]
     room = share
     for item in slices:
         for piece in _cut(item, room, share):
@@ -438,8 +461,12 @@ def _tasks(
             room -= piece.length_bytes
     return [
         ReadTask(
-            tuple(_turned(item, turn) for item in task),
-            {item.ledger_id: ledgers[item.ledger_id] for item in task},
+            tuple(item.turned(turn) for item in task),
+            {
+                item.ledger_id: ledgers[item.ledger_id]
+                for item in task
+                if not isinstance(item, TierSlice)
+            },
         )
         for turn, task in enumerate(filled)
         if task
@@ -461,23 +488,13 @@ def _task_count(total: int, task_bytes: int | None) -> int:
     return max(1, min(cores, total // TASK_BYTES_MIN))
 
 
-def _cut(item: Slice | InlineSlice, room: int, share: int) -> Iterator[Slice | InlineSlice]:
+def _cut(item: AnySlice, room: int, share: int) -> Iterator[AnySlice]:
     """Split ``item`` into pieces: the first fills ``room`` bytes, later pieces ``share`` bytes."""
-    if isinstance(item, InlineSlice):
-        yield from cut_inline(item, room, share)
-        return
-    rows = item.end_row - item.begin_row
-    begin, limit = item.begin_row, room
-    while begin < item.end_row:
-        end = begin + max(1, rows * limit // max(1, item.length_bytes))
-        if (item.end_row - end) * 16 < rows:  # not worth opening the file once more
-            end = item.end_row
-        yield replace(item, begin_row=begin, end_row=min(end, item.end_row))
+    (begin, last), length, limit = item.range, item.length_bytes, room
+    count = last - begin
+    while begin < last:
+        end = begin + max(1, count * limit // max(1, length))
+        if (last - end) * 16 < count:  # not worth opening the file once more
+            end = last
+        yield item.part(begin, end)
         begin, limit = end, share
-
-
-def _turned(item: Slice | InlineSlice, turn: int) -> Slice | InlineSlice:
-    if isinstance(item, InlineSlice):
-        return replace(item, turn=turn)
-    start = turn % max(1, len(item.replicas))
-    return replace(item, replicas=item.replicas[start:] + item.replicas[:start])

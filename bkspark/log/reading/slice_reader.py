@@ -20,7 +20,13 @@ from bkspark.bookie.contract import BookieAddress, ReadableRoot, told_of
 from bkspark.cluster.bookie_client import BookieClient
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
-from bkspark.errors import BookKeeperError, CorruptDataError, NoSuchEntryError, NoSuchLedgerError
+from bkspark.errors import (
+    BookKeeperError,
+    CorruptDataError,
+    NoSuchEntryError,
+    NoSuchLedgerError,
+    TableChangedError,
+)
 from bkspark.format import arrow_schema
 from bkspark.format.arrow_message import BatchLayout
 from bkspark.format.arrow_schema import (
@@ -33,6 +39,7 @@ from bkspark.format.entry_log import Block
 from bkspark.ledger.entry_log_reader import EntryLogFile, EntryLogReader, NoGoodSourceError
 from bkspark.log.reading.log_view import explain_data_loss
 from bkspark.log.reading.read_slices import InlineSlice, LedgerToRead, ReadTask, Slice
+from bkspark.log.reading.tier_rows import TierSlice, rows_of
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import TimeStep
 from bkspark.protocol.log.data_loss import LogGeneration, MovedError
@@ -87,6 +94,9 @@ class SliceReader:
         with ExitStack() as cleanup:
             channels: dict[str, BookieClient] = {}
             for item in task.slices:
+                if isinstance(item, TierSlice):
+                    yield from self._read_tier(item)
+                    continue
                 ledger = task.ledgers[item.ledger_id]
                 if isinstance(item, InlineSlice):
                     with Cluster(item.metadata_uri, cluster_id=item.cluster_id) as cluster:
@@ -221,6 +231,21 @@ class SliceReader:
             yield self._dressed(batch, ledger, first, batch.num_rows, steps)
         for bookie_id, reason in handle.faults.items():
             self.faults.append(ReplicaFault(bookie_id, item.ledger_id, reason))
+
+    def _read_tier(self, item: TierSlice) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of ``item``, in the order of the table's files.
+
+        Raises:
+            TableChangedError: the table lacks offsets, if they may not be left out, or has some
+                twice.
+        """
+        try:
+            yield from rows_of(item, self.schema)
+        except TableChangedError as error:
+            if self.fails_on_loss or not error.missing:
+                raise
+            count = sum(end - begin for begin, end in error.missing)
+            logger.warning("left out %d rows: %s", count, error.args[0])
 
     def _blocks(
         self, item: Slice, ledger: LedgerToRead, file: EntryLogFile, done: int

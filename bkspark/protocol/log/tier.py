@@ -252,6 +252,11 @@ class Tier:
             ends if self.intent is None else {*ends, self.intent.begin, self.intent.end}
         )
 
+    def bytes_in(self, begin: int, end: int) -> int:
+        """The payload of those of the offsets ``[begin, end)`` that are freed, by the average."""
+        count = min(end, self.freed) - max(begin, self.begin)
+        return self.length_bytes * count // (self.freed - self.begin) if count > 0 else 0
+
     def crosses(self, begin: int, end: int) -> bool:
         """Whether a border lies inside of ``[begin, end)``."""
         return any(begin < border < end for border in self.borders)

@@ -25,7 +25,7 @@ def batch(**columns: pa.Array) -> list[list[pa.RecordBatch]]:
     [
         (pa.schema([("m", pa.int64())]), "unexpected column m"),
         (pa.schema([*SCHEMA, ("t", pa.string())]), "unexpected column t"),
-        (pa.schema([("n", pa.int32()), ("s", pa.string())]), "n is int32 in place of int64"),
+        (pa.schema([("n", pa.float64()), ("s", pa.string())]), "n is double in place of int64"),
         (pa.schema([("s", pa.int64()), ("n", pa.int64())]), "s is int64 in place of string"),
     ],
 )
