@@ -12,7 +12,6 @@ import contextvars
 import os
 import queue
 import random
-import secrets
 import sys
 import threading
 import time
@@ -246,7 +245,7 @@ class RealEnvironment:
         return random.random()
 
     def token(self, byte_count: int) -> str:
-        return secrets.token_hex(byte_count)
+        return os.urandom(byte_count).hex()  # as `secrets` does, which takes long to import
 
     def start(self, work: Callable[[], None], name: str) -> Task:
         task = _ThreadTask(work, self)

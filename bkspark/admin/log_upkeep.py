@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bkspark import environment
 from bkspark.admin.maintenance import (
@@ -22,11 +22,14 @@ from bkspark.cluster.fan_out import no_heartbeat
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import BookKeeperError
 from bkspark.log import truncation
-from bkspark.log.compaction import Merged, compact_run
-from bkspark.log.log_handle import LogHandle, retention_of
 from bkspark.log.truncation import Truncation, TruncationPlan
-from bkspark.protocol.log.compaction import TARGET_BYTES, MergeRange, runs_of
+from bkspark.protocol.defaults import TARGET_BYTES
+from bkspark.protocol.log.compaction import MergeRange, runs_of
 from bkspark.protocol.log.record import LogRecord
+
+# The parts that move rows load Arrow, which a truncation does without.
+if TYPE_CHECKING:
+    from bkspark.log.compaction import Merged
 
 # --- task ----------------------------------------------------------------------------------------
 # The rewriting of one run, in a thread or as a Spark task.
@@ -42,7 +45,7 @@ class Compacted:
     """
 
     run: MergeRange
-    merged: tuple[Merged, ...] = ()
+    merged: "tuple[Merged, ...]" = ()
     problem: str = ""
 
 
@@ -68,6 +71,8 @@ class CompactRun:
 
         Runs on: driver thread | executor.
         """
+        from bkspark.log.compaction import compact_run
+
         pace = Pace(self.bytes_per_second, no_heartbeat)
         try:
             with Cluster(self.metadata_uri, cluster_id=self.cluster_id) as cluster:
@@ -280,6 +285,8 @@ def plan_of(cluster: Cluster, wanted: RetainRequest) -> TruncationPlan:
         NoSuchLedgerError: no such log.
         InvalidRequestError: a limit is no number, or negative.
     """
+    from bkspark.log.log_handle import retention_of
+
     limits = retention_of(wanted.max_bytes, wanted.max_seconds)
     return truncation.plan_retention(
         cluster,
@@ -312,6 +319,8 @@ def retain(
         return Report(RETAIN, facts)
     consent(plan)
     if wanted.changes_settings:
+        from bkspark.log.log_handle import LogHandle
+
         handle = LogHandle(cluster, wanted.log, Password())
         handle.keep(max_bytes=wanted.max_bytes, max_seconds=wanted.max_seconds)
     done = truncation.retain(

@@ -4,14 +4,15 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bkspark import environment
-from bkspark.bookie.contract import about
-from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.fan_out import Heartbeat
-from bkspark.format.report_record import ReportRecord
-from bkspark.ledger.recovery.running import Runner, TellingRunner, in_threads
+
+# The command line needs the values below to show its help, and the rest only for work.
+if TYPE_CHECKING:
+    from bkspark.cluster.cluster import Cluster
+    from bkspark.cluster.fan_out import Heartbeat
+    from bkspark.ledger.recovery.running import Runner
 
 # --- pace ----------------------------------------------------------------------------------------
 # Limit the rate of reads and copies as set by an operator.
@@ -46,7 +47,7 @@ class Pace:
         beat: called at each step as a heartbeat.
     """
 
-    def __init__(self, bytes_per_second: float | None, beat: Heartbeat) -> None:
+    def __init__(self, bytes_per_second: float | None, beat: "Heartbeat") -> None:
         self._bytes_per_second = bytes_per_second
         self._beat = beat
         self._began = environment.monotonic()
@@ -98,13 +99,15 @@ class Execution:
     """
 
     dry_run: bool = False
-    run: Runner | None = None
+    run: "Runner | None" = None
     tell: Tell | None = None
     progress: Progress = no_progress
 
     @property
-    def runner(self) -> Runner:
+    def runner(self) -> "Runner":
         """The runner of the instructions, which reports delays to ``tell``."""
+        from bkspark.ledger.recovery.running import TellingRunner, in_threads
+
         if self.run is None:
             return partial(in_threads, tell=self.tell)
         if self.tell is not None and isinstance(self.run, TellingRunner):
@@ -137,6 +140,8 @@ class Left:
 
     def __post_init__(self) -> None:
         """Cut the subject from the beginning of the reason: both are shown together."""
+        from bkspark.bookie.contract import about
+
         object.__setattr__(self, "reason", about(self.subject, self.reason))
 
     @property
@@ -201,11 +206,13 @@ def left_records(unreadable: Mapping[str, str], hint: str = "") -> list[Left]:
     return [Left(f"metadata record {key}", why, hint) for key, why in sorted(unreadable.items())]
 
 
-def noted(cluster: Cluster, report: Report, began_ms: int) -> Report:
+def noted(cluster: "Cluster", report: Report, began_ms: int) -> Report:
     """Store the end of a verb for ``status`` and ``metrics``; return the report.
 
     If the note cannot be stored, the work stays done and the report lists the failed note.
     """
+    from bkspark.format.report_record import ReportRecord
+
     record = ReportRecord(
         report.verb, began_ms, environment.now_ms(), len(report.left), report.counters
     )

@@ -37,6 +37,7 @@ from bkspark.ledger.journals.journal_reader import find_journals, journals_of
 from bkspark.ledger.journals.member_journals import Taken
 from bkspark.ledger.recovery.running import Runner
 from bkspark.log.recovering import is_gone_on_with, recover_ledger
+from bkspark.protocol.defaults import OPEN_GRACE_SECONDS
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.deletion import without_front
 from bkspark.protocol.ledger.locations import Locations
@@ -141,10 +142,6 @@ def _has_bookies(cluster: Cluster, count: int) -> bool:
 #
 # Other tail ledgers are left alone if no entry was written since they became OPEN, for example
 # after a recovery: no entry is undecided, and each run would begin a new term in vain.
-
-
-OPEN_GRACE_SECONDS = 3600.0
-"""Seconds before the unchanged OPEN ledger of a possibly living writer is recovered."""
 
 
 _RESTS = "nothing was written to it in term {}: its log keeps it as its tail"

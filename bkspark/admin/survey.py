@@ -6,8 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
-
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.records import WHAT_TO_DO, Records, Versioned
 from bkspark.errors import (
@@ -182,21 +180,6 @@ def _listed(cluster: Cluster, log_name: str) -> tuple[int, ...]:
 # The information is for people: a recovery's note may be outdated, and nothing depends on the note.
 # The note is shown only while the ledger is in the term of the note, and without bookies declared
 # lost since.
-
-
-STUCK_SCHEMA = pa.schema(
-    [
-        ("ledger_id", pa.int64()),
-        ("log", pa.string()),
-        ("term", pa.int64()),
-        ("entry_id", pa.int64()),
-        ("waiting_for", pa.list_(pa.string())),
-        ("reason", pa.string()),
-        ("hint", pa.string()),
-        ("told", pa.timestamp("us", tz="UTC")),
-    ]
-)
-"""Schema of the view; without a note, all columns after ``term`` are empty."""
 
 
 @dataclass(frozen=True, slots=True)

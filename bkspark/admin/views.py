@@ -8,18 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from bkspark.admin.auditing.audit import gaps_of
 from bkspark.admin.auditing.copies import EVERYTHING, Copies
 from bkspark.admin.auditing.findings import Short, gap_row
-from bkspark.admin.survey import STUCK_SCHEMA, UnfinishedRecovery, unfinished_recoveries
+from bkspark.admin.survey import UnfinishedRecovery, unfinished_recoveries
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.cluster.records import UNREAD
-from bkspark.format import arrow_schema, layout
+from bkspark.format import layout
 from bkspark.ledger.creating import OPERATION_KEY, log_of
 from bkspark.log.reading.log_view import LogView, views_of, was_set_aside
 from bkspark.protocol.ledger import sizes
@@ -28,6 +26,10 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.ledger_list import LOST_ENTRIES, LoggedLedger, versions_of
 from bkspark.protocol.log.record import LogRecord
 from bkspark.storage.address import shown_url
+
+# Arrow is imported by the functions for tables and columns: most commands need neither.
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # --- sharing -------------------------------------------------------------------------------------
 # Shared parts of all views: reading logs and ledgers, and formatting facts.
@@ -38,16 +40,8 @@ Row = dict[str, Any]
 LISTED = "listed"
 DROPPED = "dropped"
 
-TIME = pa.timestamp("us", tz="UTC")
 CALENDAR_END_MS = 253_402_300_799_000
 """The last second of the year 9999."""
-
-QUORUM_FIELDS = (
-    ("ensemble_size", pa.int32()),
-    ("write_quorum_size", pa.int32()),
-    ("ack_quorum_size", pa.int32()),
-    ("guarantees_write_quorum", pa.bool_()),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +52,23 @@ class View:
         rows: (cluster, name of a log or None for all) -> rows that fit ``schema``.
     """
 
-    schema: pa.Schema
+    name: str
     rows: Callable[[Cluster, str | None], list[Row]]
+
+    @property
+    def schema(self) -> "pa.Schema":
+        from bkspark.admin.view_schemas import SCHEMAS
+
+        return SCHEMAS[self.name]
 
 
 def columns_of(schema: bytes) -> list[str]:
     """``name: type`` of every column of a stored schema."""
     if not schema:
         return []
+    from bkspark.format import arrow_schema
+
     return [f"{field.name}: {field.type}" for field in arrow_schema.decode(schema)]
-
-
-def sizes_of(row: Mapping[str, Any]) -> str:
-    """The quorum sizes in a row of ``logs`` or ``ledgers``, as ``E/Qw/Qa``; empty if unknown."""
-    if row["ensemble_size"] is None:
-        return ""
-    return f"{row['ensemble_size']}/{row['write_quorum_size']}/{row['ack_quorum_size']}"
 
 
 def timestamp(milliseconds: int) -> datetime | None:
@@ -83,7 +78,7 @@ def timestamp(milliseconds: int) -> datetime | None:
 
 
 def quorum_of(record: LogRecord | LedgerMetadata) -> Row:
-    """The columns of ``QUORUM_FIELDS``."""
+    """The columns of the quorum."""
     return {
         "ensemble_size": record.quorum.ensemble_size,
         "write_quorum_size": record.quorum.write_quorum_size,
@@ -133,26 +128,6 @@ def places_of_ledgers(cluster: Cluster) -> dict[int, str]:
 # The view of bookies, each probed now.
 
 
-BOOKIES = pa.schema(
-    [
-        ("bookie_id", pa.string()),
-        ("url", pa.string()),
-        ("store", pa.string()),
-        ("domain", pa.string()),
-        ("labels", pa.map_(pa.string(), pa.string())),
-        ("is_usable", pa.bool_()),
-        ("is_writable", pa.bool_()),
-        ("is_lost", pa.bool_()),
-        ("is_read_only", pa.bool_()),
-        ("is_full", pa.bool_()),
-        ("is_leaving", pa.bool_()),
-        ("free_bytes", pa.int64()),
-        ("incarnation", pa.string()),
-        ("problem", pa.string()),
-    ]
-)
-
-
 def bookies(cluster: Cluster, log_name: str | None) -> list[Row]:
     """One row per registered bookie, probed now; with a log only bookies of its ledgers.
 
@@ -194,49 +169,6 @@ def _serving(cluster: Cluster, log_name: str) -> set[str]:
 # Views of ledgers: their places, missing copies, and stuck recoveries.
 
 
-LEDGERS = pa.schema(
-    [
-        ("ledger_id", pa.int64()),
-        ("log", pa.string()),
-        ("place", pa.string()),
-        ("state", pa.string()),
-        ("entries", pa.int64()),
-        ("bytes", pa.int64()),
-        ("term", pa.int64()),
-        ("fragments", pa.int32()),
-        *QUORUM_FIELDS,
-        ("digest_type", pa.string()),
-        ("created", TIME),
-    ]
-)
-
-FRAGMENTS = pa.schema(
-    [
-        ("ledger_id", pa.int64()),
-        ("log", pa.string()),
-        ("first_entry_id", pa.int64()),
-        ("last_entry_id", pa.int64()),
-        ("term", pa.int64()),
-        ("ensemble", pa.list_(pa.string())),
-    ]
-)
-
-UNDERREPLICATED = pa.schema(
-    [
-        ("ledger_id", pa.int64()),
-        ("log", pa.string()),
-        ("fragment", pa.int64()),
-        ("first_entry_id", pa.int64()),
-        ("last_entry_id", pa.int64()),
-        ("bookie_id", pa.string()),
-        ("copies", pa.string()),
-        ("is_unknown", pa.bool_()),
-        ("missing", pa.string()),
-        ("reason", pa.string()),
-    ]
-)
-
-
 UNREADABLE = "UNREADABLE"
 """Shown in place of the state of a ledger with an unreadable record."""
 
@@ -271,6 +203,8 @@ def ledger_rows(cluster: Cluster, found: Iterable[LedgerMetadata]) -> list[Row]:
 
 
 def _unreadable_rows(cluster: Cluster, places: Mapping[int, str]) -> Iterator[Row]:
+    from bkspark.admin.view_schemas import LEDGERS
+
     nothing: Row = dict.fromkeys(LEDGERS.names)
     for ledger_id in cluster.ledger_ids():
         if layout.ledger_key(ledger_id) in cluster.unreadable:
@@ -362,64 +296,32 @@ def _recovery(found: UnfinishedRecovery) -> Row:
 # Views of logs: their state, and their ledgers in order.
 
 
-LOGS = pa.schema(
-    [
-        ("log", pa.string()),
-        ("entries", pa.int64()),
-        ("first_offset", pa.int64()),
-        ("end_offset", pa.int64()),
-        ("bytes", pa.int64()),
-        ("is_end_known", pa.bool_()),
-        ("ledgers", pa.int32()),
-        ("tail", pa.list_(pa.int64())),
-        ("tail_confirmed", pa.list_(pa.int64())),
-        ("is_sealed", pa.bool_()),
-        ("generation", pa.int32()),
-        *QUORUM_FIELDS,
-        ("is_unbounded", pa.bool_()),
-        ("retention_bytes", pa.int64()),
-        ("retention_seconds", pa.float64()),
-        ("digest_type", pa.string()),
-        ("columns", pa.list_(pa.string())),
-        ("created", TIME),
-        ("changed", TIME),
-    ]
-)
-
-HISTORY = pa.schema(
-    [
-        ("log", pa.string()),
-        ("generation", pa.int32()),
-        ("version", pa.int64()),
-        ("timestamp", TIME),
-        ("operation", pa.string()),
-        ("ledger_id", pa.int64()),
-        ("first_offset", pa.int64()),
-        ("entries", pa.int64()),
-        ("bytes", pa.int64()),
-        ("first_committed", TIME),
-        ("last_committed", TIME),
-        (
-            "transactions",
-            pa.list_(pa.struct([("app_id", pa.string()), ("version", pa.int64())])),
-        ),
-    ]
-)
-
-
 LOST = "lost"
 """The operation of a ledger whose metadata record an operator set aside."""
 
 
-def logs(cluster: Cluster, log_name: str | None, password: Password | None = None) -> list[Row]:
+def logs(
+    cluster: Cluster,
+    log_name: str | None,
+    password: Password | None = None,
+    *,
+    with_columns: bool = True,
+) -> list[Row]:
     """One row per log, up to the current readable end.
 
     If the readable end of an open tail is unknown, ``is_end_known`` is false: the row describes the
     closed ledgers, and further entries may exist.
+
+    Args:
+        with_columns: whether to name the columns, which takes loading Arrow.
     """
     records = list(all_logs(cluster, log_name))
     seen = views_of(cluster, records, password or Password())
-    return [_log_row(log, seen.get(log.name)) for log in records]
+    rows = [_log_row(log, seen.get(log.name)) for log in records]
+    if with_columns:
+        for log, row in zip(records, rows):
+            row["columns"] = columns_of(log.schema)
+    return rows
 
 
 def _log_row(log: LogRecord, view: LogView | None) -> Row:
@@ -441,7 +343,7 @@ def _log_row(log: LogRecord, view: LogView | None) -> Row:
         "retention_bytes": log.retention.byte_count,
         "retention_seconds": _seconds(log.retention.milliseconds),
         "digest_type": log.digest.digest_type,
-        "columns": columns_of(log.schema),
+        "columns": [],
         "created": timestamp(log.times.created_ms),
         "changed": timestamp(log.times.changed_ms),
     }
@@ -482,6 +384,8 @@ def history(cluster: Cluster, log_name: str | None, password: Password | None = 
 def _truncation(log: LogRecord) -> Iterator[Row]:
     """Yield the log's new beginning; a truncation removes entries and is no version of its own."""
     if log.first_offset:
+        from bkspark.admin.view_schemas import HISTORY
+
         yield {
             **dict.fromkeys(HISTORY.names),
             "log": log.name,
@@ -558,28 +462,32 @@ __all__ = [
     "recoveries",
     "recovery_of",
     "recovery_rows",
-    "sizes_of",
     "table",
     "timestamp",
     "underreplicated",
 ]
 
-VIEWS: dict[str, View] = {
-    "logs": View(LOGS, logs),
-    "ledgers": View(LEDGERS, ledgers),
-    "fragments": View(FRAGMENTS, fragments),
-    "bookies": View(BOOKIES, bookies),
-    "history": View(HISTORY, history),
-    "underreplicated": View(UNDERREPLICATED, underreplicated),
-    "recoveries": View(STUCK_SCHEMA, recoveries),
+VIEWS = {
+    name: View(name, rows)
+    for name, rows in {
+        "logs": logs,
+        "ledgers": ledgers,
+        "fragments": fragments,
+        "bookies": bookies,
+        "history": history,
+        "underreplicated": underreplicated,
+        "recoveries": recoveries,
+    }.items()
 }
 
 
-def table(view: str, cluster: Cluster, log_name: str | None) -> pa.Table:
+def table(view: str, cluster: Cluster, log_name: str | None) -> "pa.Table":
     """Return the rows of the named view.
 
     Raises:
         NoSuchLedgerError: there is no log ``log_name``.
     """
+    import pyarrow as pa
+
     found = VIEWS[view]
     return pa.Table.from_pylist(found.rows(cluster, log_name), schema=found.schema)

@@ -4,8 +4,6 @@ from typing import Annotated
 
 import typer
 
-from bkspark.admin.bookies import moving, reinitialising, removing
-from bkspark.admin.bookies.closing import set_labels, set_marks, set_read_only
 from bkspark.admin.maintenance import Report
 from bkspark.cli.output import note, print_json
 from bkspark.cli.session import (
@@ -42,6 +40,8 @@ def readonly(
 
     Its data stays readable. Current writers use the bookie until their ledger ends or is rolled.
     """
+    from bkspark.admin.bookies.closing import set_read_only
+
     with session_of(context).cluster() as cluster:
         report = set_read_only(cluster, bookie_id, off=off, dry_run=dry_run)
     _end(context, report)
@@ -67,6 +67,8 @@ def marks(
     Above --high nothing new is placed on the bookie until less than --low is used. Defaults: 0.95
     and 0.9. 1 is never exceeded.
     """
+    from bkspark.admin.bookies.closing import set_marks
+
     with session_of(context).cluster() as cluster:
         report = set_marks(cluster, bookie_id, high=high, low=low, dry_run=dry_run)
     _end(context, report)
@@ -90,6 +92,8 @@ def label(
     A label says for example its rack, zone or host. `bkspark bookies` shows them. Placement does
     not use them yet: it spreads copies over failure domains.
     """
+    from bkspark.admin.bookies.closing import set_labels
+
     with session_of(context).cluster() as cluster:
         report = set_labels(
             cluster, bookie_id, labels=labels or (), remove=remove or (), dry_run=dry_run
@@ -112,6 +116,8 @@ def move(
     The new place must show the bookie's own cookie, and the old place must be gone or be the same
     storage under another name. Nothing is copied.
     """
+    from bkspark.admin.bookies import moving
+
     how = {"accepts_risk": accept_storage_risk, "dry_run": dry_run}
     with session_of(context).cluster() as cluster:
         report = moving.move(cluster, bookie_id, url, **how, store=store)
@@ -137,6 +143,8 @@ def reinit(
     The bookie keeps its id. Ledgers count its former data as lost. The command is refused while the
     place has a cookie or any other file, and while its disk seems not mounted.
     """
+    from bkspark.admin.bookies import reinitialising
+
     accepted = {"accepts_risk": accept_storage_risk, "makes_folder": make_folder}
     with session_of(context).cluster() as cluster:
         if not dry_run:
@@ -163,6 +171,8 @@ def remove(
     Exit status 1 if a ledger names the bookie, or may be about to. Its storage is not touched, and
     its id is never used again.
     """
+    from bkspark.admin.bookies import removing
+
     with session_of(context).cluster() as cluster:
         report = removing.remove(cluster, bookie_id, force=force, dry_run=True)
         if report.plan["steps"] and not dry_run:

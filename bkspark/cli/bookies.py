@@ -4,8 +4,6 @@ from typing import Annotated
 
 import typer
 
-from bkspark.admin.absent_bookies import declare_lost
-from bkspark.admin.leftovers import sweep_leftovers
 from bkspark.cli import bookie_life, commands
 from bkspark.cli.output import Column, note, print_done, print_rows
 from bkspark.cli.session import (
@@ -81,6 +79,8 @@ def lost(
     yet: `bkspark ledger recover --accept-loss` does so, for one ledger. The declaration cannot be
     taken back.
     """
+    from bkspark.admin.absent_bookies import declare_lost
+
     session = session_of(context)
     with session.cluster() as cluster:
         require_consent(f"Declare bookie {bookie_id} lost for ever, with all its data?", yes=yes)
@@ -104,6 +104,8 @@ def sweep(
     Only closed or deleted ledgers are swept, so no working writer is disturbed. Files with their
     final name are not touched. Run the command at any time, as often as you like.
     """
+    from bkspark.admin.leftovers import sweep_leftovers
+
     session = session_of(context)
     with session.cluster() as cluster:
         report = sweep_leftovers(cluster, bookie_ids or (), tell=note)

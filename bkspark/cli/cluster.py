@@ -5,13 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from bkspark.admin import views
-from bkspark.cli import health, output
+from bkspark.cli import output
 from bkspark.cli.output import Column, note, print_json, print_rows, visible
 from bkspark.cli.session import (
     COMMON,
@@ -22,11 +20,12 @@ from bkspark.cli.session import (
     session_of,
 )
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
-from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import InvalidRequestError
-from bkspark.protocol.bookies import Candidate, shared_domains
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
 from bkspark.quantities import plural
+
+if TYPE_CHECKING:
+    from bkspark.protocol.bookies import Candidate
 
 _BOOKIE_COLUMNS = (
     Column("bookie", "bookie_id"),
@@ -83,6 +82,9 @@ def init(
     --store holds for the bookies. A URL may also name a store itself: s3://bucket/prefix?store=NAME.
     Repeat the command after an interruption.
     """
+    from bkspark.admin import views
+    from bkspark.cluster.cluster import Cluster, init_cluster
+
     init_cluster(
         uri,
         bookie or [],
@@ -102,14 +104,19 @@ def init(
     _warn_of_shared_domains(candidates)
     note(_tolerance(len(candidates)))
     if not bookie:
-        count = DEFAULT_QUORUM.ensemble_size
-        note(
-            f"next: add at least {count} bookies, each an empty directory on its own disk: "
-            f"`bkspark bookie add URL --metadata {shlex.quote(uri)}`"
-        )
+        note(_next_step(uri))
 
 
-def _warn_of_shared_domains(candidates: Sequence[Candidate]) -> None:
+def _next_step(uri: str) -> str:
+    return (
+        f"next: add at least {DEFAULT_QUORUM.ensemble_size} bookies, each an empty directory on "
+        f"its own disk: `bkspark bookie add URL --metadata {shlex.quote(uri)}`"
+    )
+
+
+def _warn_of_shared_domains(candidates: "Sequence[Candidate]") -> None:
+    from bkspark.protocol.bookies import shared_domains
+
     shared = shared_domains(candidates)
     if shared:
         together = "; ".join(f"{', '.join(ids)} on {where}" for where, ids in shared.items())
@@ -155,6 +162,8 @@ def demo(
             hint="give another folder by --dir",
         )
     # Imported here because it needs Spark and takes long to import.
+    from rich.console import Console
+
     from bkspark.demo import run_demo
 
     as_json = session_of(context).as_json
@@ -175,6 +184,8 @@ def doctor(context: typer.Context) -> None:
 
 def bookies(context: typer.Context) -> None:
     """List bookies, each probed now."""
+    from bkspark.admin import views
+
     session = session_of(context)
     with session.survey() as cluster:
         rows = views.bookies(cluster, None)
@@ -184,6 +195,8 @@ def bookies(context: typer.Context) -> None:
 
 def status(context: typer.Context) -> None:
     """Show health: bookies, missing copies, open ledgers. Exit status 1 if something is wrong."""
+    from bkspark.cli import health
+
     session = session_of(context)
     with session.survey() as cluster:
         found = health.examine(cluster, session.shown_uri)

@@ -12,7 +12,6 @@ import typer
 
 from bkspark import environment
 from bkspark.admin.maintenance import Report
-from bkspark.admin.views import timestamp
 from bkspark.cli.output import Bar, json_line, note, outcome, print_report, visible
 from bkspark.cli.session import COMMON, require_consent, session_of
 from bkspark.cluster.arguments import duration
@@ -127,6 +126,8 @@ class _Watch:
 
 def _line(report: Report) -> str:
     """Return the time, the work done, and the first remaining problem."""
+    from bkspark.admin.views import timestamp
+
     said = [outcome(report)] if report.done else []
     said += [f"{left.subject}: {left.reason}" for left in report.left[:1]]
     return visible(f"{timestamp(environment.now_ms()):%Y-%m-%d %H:%M:%S}Z {'; '.join(said)}")

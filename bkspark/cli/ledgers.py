@@ -1,11 +1,9 @@
 """Commands about ledgers."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.filesize import decimal
 
-from bkspark.admin import views
 from bkspark.cli.output import (
     Column,
     Format,
@@ -20,6 +18,7 @@ from bkspark.cli.output import (
     print_json,
     print_pairs,
     print_rows,
+    quorum_sizes,
 )
 from bkspark.cli.session import (
     COMMON,
@@ -31,11 +30,12 @@ from bkspark.cli.session import (
     session_of,
 )
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
-from bkspark.ledger import deleting
-from bkspark.ledger.recovery.recover import RecoveryReport
-from bkspark.log.reading.ordered_read import read_ledger_in_order
-from bkspark.log.recovering import recover_ledger
-from bkspark.protocol.ledger.metadata import LedgerMetadata
+
+if TYPE_CHECKING:
+    from bkspark.admin import views
+    from bkspark.cluster.password import Password
+    from bkspark.ledger.recovery.recover import RecoveryReport
+    from bkspark.protocol.ledger.metadata import LedgerMetadata
 
 LedgerId = Annotated[int, typer.Argument(metavar="ID", min=0, help="The ledger's id.")]
 
@@ -46,7 +46,7 @@ _COLUMNS = (
     Column("state", "state"),
     Column("entries", "entries"),
     Column("bytes", "bytes", is_size=True),
-    Column("E/Qw/Qa", views.sizes_of),
+    Column("E/Qw/Qa", quorum_sizes),
     Column("created", "created"),
 )
 
@@ -64,6 +64,8 @@ def add_to(app: typer.Typer) -> None:
 
 def show_all(context: typer.Context) -> None:
     """List all ledgers."""
+    from bkspark.admin import views
+
     session = session_of(context)
     with session.survey() as cluster:
         rows = views.ledgers(cluster, None)
@@ -73,6 +75,8 @@ def show_all(context: typer.Context) -> None:
 
 def show(context: typer.Context, ledger_id: LedgerId) -> None:
     """Show a ledger's metadata and its bookies."""
+    from bkspark.admin import views
+
     session = session_of(context)
     with session.cluster() as cluster, session.survey() as survey:
         ledger = cluster.ledger(ledger_id).value
@@ -97,7 +101,7 @@ def show(context: typer.Context, ledger_id: LedgerId) -> None:
     print_pairs({**facts, **places, **_stuck(recovery)})
 
 
-def _stuck(recovery: views.Row | None) -> dict[str, str]:
+def _stuck(recovery: "views.Row | None") -> dict[str, str]:
     """Return the noted reason of the last failed recovery, if any."""
     if recovery is None or not recovery["reason"]:
         return {}
@@ -123,6 +127,8 @@ def read(
 
     Of a ledger being written, only confirmed entries are printed.
     """
+    from bkspark.log.reading.ordered_read import read_ledger_in_order
+
     session = session_of(context)
     password = password_of(password_file, password_env)
     with session.cluster() as cluster:
@@ -172,19 +178,26 @@ def recover(
             unanswered.append(error)
             return False
 
-    with session.cluster() as cluster:
-        try:
-            report = recover_ledger(
-                cluster, ledger_id, password, seals=seal, tell=note, accepts_loss=accepts
-            )
-        except NotEnoughBookiesError as error:
-            if unanswered and "--accept-loss" in error.hint:
-                raise unanswered[0] from None
-            raise
+    how = {"seals": seal, "tell": note, "accepts_loss": accepts}
+    try:
+        report = _recovered(session, ledger_id, password, **how)
+    except NotEnoughBookiesError as error:
+        if unanswered and "--accept-loss" in error.hint:
+            raise unanswered[0] from None
+        raise
     _print_report(session, report)
 
 
-def _print_report(session: CommandSession, report: RecoveryReport) -> None:
+def _recovered(
+    session: CommandSession, ledger_id: int, password: "Password", **how: Any
+) -> "RecoveryReport":
+    from bkspark.log.recovering import recover_ledger
+
+    with session.cluster() as cluster:
+        return recover_ledger(cluster, ledger_id, password, **how)
+
+
+def _print_report(session: CommandSession, report: "RecoveryReport") -> None:
     if session.as_json:
         print_json({**report.facts, "notes": report.notes})
     else:
@@ -200,6 +213,8 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Delete a ledger not in any log, for good."""
+    from bkspark.ledger import deleting
+
     session = session_of(context)
     with session.cluster() as cluster:
         what = _going(cluster.ledger(ledger_id).value)
@@ -214,8 +229,10 @@ def delete(
     )
 
 
-def _going(ledger: LedgerMetadata) -> str:
+def _going(ledger: "LedgerMetadata") -> str:
     """Describe a deletion in words to follow "would"."""
+    from rich.filesize import decimal
+
     if ledger.last_entry_id is None:
         state = ledger.state.value
         return f"delete ledger {ledger.ledger_id}, {state}: a writer may be writing to it"

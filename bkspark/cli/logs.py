@@ -1,14 +1,11 @@
 """Commands about logs."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.filesize import decimal
 
 from bkspark import environment, quantities
-from bkspark.admin import views
-from bkspark.admin.log_upkeep import facts_of, facts_of_done
 from bkspark.cli import commands
 from bkspark.cli.output import (
     Column,
@@ -26,6 +23,7 @@ from bkspark.cli.output import (
     print_pairs,
     print_rows,
     print_table,
+    quorum_sizes,
 )
 from bkspark.cli.session import (
     COMMON,
@@ -35,24 +33,20 @@ from bkspark.cli.session import (
     session_of,
 )
 from bkspark.cluster import arguments
-from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError
-from bkspark.format import digest, layout, schema_text
-from bkspark.ledger import deleting
-from bkspark.ledger.handles.entries import VALUE_SCHEMA
-from bkspark.log import cursors as log_cursors
-from bkspark.log import truncation
-from bkspark.log.creating import create_log
-from bkspark.log.log_handle import LogHandle, transactions_of
-from bkspark.log.reading.log_view import LogWatch, look_at
-from bkspark.log.reading.offset_by_time import offset_since
-from bkspark.log.reading.ordered_read import read_view_in_order
+from bkspark.format import layout
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
-from bkspark.protocol.log.contents import LogSettings
-from bkspark.protocol.log.ledger_list import LOST_ENTRIES
-from bkspark.protocol.log.transactions import QUERY, forgotten_count, listed
 from bkspark.quantities import plural
 from bkspark.verbs.commands import losing, truncated
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from bkspark.admin import views
+    from bkspark.cluster.cluster import Cluster
+    from bkspark.cluster.password import Password
+    from bkspark.log.cursors import Cursor
+    from bkspark.protocol.log.contents import LogSettings
 
 # --- log upkeep ----------------------------------------------------------------------------------
 # Commands to shorten a log, end a log, or maintain its cursors.
@@ -81,6 +75,9 @@ def truncate(
 
     Ledgers without other entries are deleted. Exit status 1 if one could not be deleted.
     """
+    from bkspark.admin.log_upkeep import facts_of, facts_of_done
+    from bkspark.log import truncation
+
     session = session_of(context)
     with session.cluster() as cluster:
         plan = truncation.plan_truncation(cluster, name, before)
@@ -114,6 +111,8 @@ def convert(
 
     The log's writer is fenced. Existing entries stay, and reads and streams continue.
     """
+    from bkspark.log.log_handle import LogHandle
+
     session = session_of(context)
     kind = "unbounded" if unbounded else "chained"
     with session.cluster() as cluster:
@@ -139,6 +138,8 @@ def seal(
 
     The log's writer is fenced, and appending is impossible afterwards.
     """
+    from bkspark.log.log_handle import LogHandle
+
     session = session_of(context)
     with session.cluster() as cluster:
         log = LogHandle(cluster, name, password_of(password_file, password_env))
@@ -168,6 +169,9 @@ def cursors(
 
     A problem is named if the log cannot be read from the offset.
     """
+    from bkspark.log import cursors as log_cursors
+    from bkspark.log.log_handle import LogHandle
+
     session = session_of(context)
     if bool(move) != (to is not None):
         raise InvalidRequestError("--move CURSOR and --to OFFSET belong together")
@@ -200,7 +204,7 @@ def cursors(
     print_rows(rows, _CURSOR_COLUMNS, as_json=session.as_json)
 
 
-def _cursor(cursor: log_cursors.Cursor) -> str:
+def _cursor(cursor: "Cursor") -> str:
     record = cursor.record
     return f"cursor {record.name} of log {record.log_name}, at offset {record.offset}"
 
@@ -228,6 +232,9 @@ def transactions(
     The order is by commit, the latest last. Of older transactions only a digest of the name is
     kept, of the oldest only their number.
     """
+    from bkspark.log.log_handle import transactions_of
+    from bkspark.protocol.log.transactions import forgotten_count, listed
+
     session = session_of(context)
     with session.cluster() as cluster:
         found = transactions_of(cluster, name, password_of(password_file, password_env))
@@ -249,6 +256,8 @@ def transactions(
 
 
 def _row(key: str, version: int) -> dict[str, Any]:
+    from bkspark.protocol.log.transactions import QUERY
+
     row = dict.fromkeys(("application", "query", "digest"))
     if key.startswith("#"):
         return {**row, "digest": key.removeprefix("#"), "version": version}
@@ -272,7 +281,7 @@ _COLUMNS = (
     Column("bytes", "bytes", is_size=True),
     Column("ledgers", "ledgers"),
     Column("open tail", lambda row: ", ".join(map(str, row["tail"]))),
-    Column("E/Qw/Qa", views.sizes_of),
+    Column("E/Qw/Qa", quorum_sizes),
     Column("digest", "digest_type"),
     Column("changed", "changed"),
 )
@@ -337,15 +346,32 @@ def create(
     Without a schema the log takes the schema of its first append, or holds bytes. Columns may be
     null, as in DataFrames: NOT NULL is not kept.
     """
+    from bkspark.log.creating import create_log
+
     session = session_of(context)
     quorum = Quorum(ensemble_size, write_quorum_size, ack_quorum_size)
     password = password_of(password_file, password_env)
-    spec = digest.new_spec(digest_type or digest.CRC32C, password.resolve())
-    settings = LogSettings(quorum, spec, guarantees_write_quorum, unbounded, strict)
-    columns = schema_text.parse(schema) if schema else VALUE_SCHEMA
+    settings = _settings(quorum, digest_type, password, guarantees_write_quorum, unbounded, strict)
     with session.cluster() as cluster:
-        create_log(cluster, name, settings, columns)
+        create_log(cluster, name, settings, _columns(schema))
     print_done({"log": name}, f"created log {name}", as_json=session.as_json)
+
+
+def _settings(
+    quorum: Quorum, digest_type: str, password: "Password", *flags: bool
+) -> "LogSettings":
+    from bkspark.format import digest
+    from bkspark.protocol.log.contents import LogSettings
+
+    spec = digest.new_spec(digest_type or digest.CRC32C, password.resolve())
+    return LogSettings(quorum, spec, *flags)
+
+
+def _columns(schema: str) -> "pa.Schema":
+    from bkspark.format import schema_text
+    from bkspark.ledger.handles.entries import VALUE_SCHEMA
+
+    return schema_text.parse(schema) if schema else VALUE_SCHEMA
 
 
 def show_all(context: typer.Context) -> None:
@@ -353,9 +379,11 @@ def show_all(context: typer.Context) -> None:
 
     A "+" marks an unknown end: more entries may exist.
     """
+    from bkspark.admin import views
+
     session = session_of(context)
     with session.survey() as cluster:
-        rows = views.logs(cluster, None)
+        rows = views.logs(cluster, None, with_columns=session.as_json)
     print_rows(rows, _COLUMNS, as_json=session.as_json)
     raise typer.Exit(note_unreadable(cluster))
 
@@ -367,6 +395,8 @@ def show(
     password_env: PasswordEnvOption = "",
 ) -> None:
     """Show a log's settings and ledgers."""
+    from bkspark.admin import views
+
     session = session_of(context)
     with session.survey() as cluster:
         password = password_of(password_file, password_env)
@@ -410,6 +440,10 @@ def read(
     """Print entries in order."""
     if since and start is not None:
         raise InvalidRequestError("--since and --start both say where to begin", hint="give one")
+    from bkspark.log.reading.log_view import LogWatch, look_at
+    from bkspark.log.reading.offset_by_time import offset_since
+    from bkspark.log.reading.ordered_read import read_view_in_order
+
     session = session_of(context)
     password = password_of(password_file, password_env)
     with session.cluster() as cluster:
@@ -444,6 +478,8 @@ def count(
 
     Truncated and lost entries do not count.
     """
+    from bkspark.log.reading.log_view import look_at
+
     session = session_of(context)
     with session.cluster() as cluster:
         found = look_at(cluster, name, password_of(password_file, password_env)).entry_count
@@ -460,6 +496,8 @@ def delete(
     yes: YesOption = False,
 ) -> None:
     """Delete a log and its ledgers, for good."""
+    from bkspark.ledger import deleting
+
     session = session_of(context)
     with session.cluster() as cluster:
         what = _going(cluster, name)
@@ -475,8 +513,12 @@ def delete(
     )
 
 
-def _going(cluster: Cluster, name: str) -> str:
+def _going(cluster: "Cluster", name: str) -> str:
     """Describe a deletion of the log in words to follow "would"."""
+    from rich.filesize import decimal
+
+    from bkspark.admin import views
+
     seen = cluster.logs.get(name)
     if (
         seen is not None
@@ -484,7 +526,7 @@ def _going(cluster: Cluster, name: str) -> str:
         and any(True for _ in seen.value.every_dropped_id())
     ):
         return f"delete the rest of log {name}"
-    [log] = views.logs(cluster, name)
+    [log] = views.logs(cluster, name, with_columns=False)
     entries = _at_least(log, "entries")
     kept = [decimal(log["bytes"])]
     if log["entries"]:
@@ -495,7 +537,7 @@ def _going(cluster: Cluster, name: str) -> str:
     return f"delete log {name}, {entries} entries in {where} ({', '.join(kept)})"
 
 
-def _for_people(log: views.Row, dropped: Mapping[str, list[int]]) -> dict[str, Any]:
+def _for_people(log: "views.Row", dropped: Mapping[str, list[int]]) -> dict[str, Any]:
     shown = {key: value for key, value in log.items() if key != "tail_confirmed"}
     counts = {key: _at_least(log, key) for key in ("entries", "end_offset", "bytes")}
     lists = {"tail": log["tail"], **dropped}
@@ -508,7 +550,7 @@ def _at_least(log: Mapping[str, Any], key: str) -> int | str:
     return count if log["is_end_known"] else f"{count}+"
 
 
-def _places(history: list[views.Row], log: views.Row) -> dict[str, str]:
+def _places(history: "list[views.Row]", log: "views.Row") -> dict[str, str]:
     confirmed = dict(zip(log["tail"], log["tail_confirmed"]))
     return {
         f"ledger {row['ledger_id']}": _place(row, confirmed.get(row["ledger_id"]))
@@ -523,7 +565,12 @@ _UNTOLD = (
 )
 
 
-def _place(row: views.Row, confirmed: int | None) -> str:
+def _place(row: "views.Row", confirmed: int | None) -> str:
+    from rich.filesize import decimal
+
+    from bkspark.admin import views
+    from bkspark.protocol.log.ledger_list import LOST_ENTRIES
+
     if row["version"] is None:
         return _UNTOLD if confirmed is None else f"at the end, {confirmed:,} entries can be read"
     if row["operation"] == views.LOST:
@@ -533,7 +580,7 @@ def _place(row: views.Row, confirmed: int | None) -> str:
     return f"offsets {row['first_offset']} to {last}, {decimal(row['bytes'])}{_committed(row)}"
 
 
-def _committed(row: views.Row) -> str:
+def _committed(row: "views.Row") -> str:
     """Return when the ledger's first and last entries were committed; empty if unknown."""
     first, last = row["first_committed"], row["last_committed"]
     if first is None or last is None:

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from bkspark.admin.metrics import gauges
 from bkspark.cli.output import print_json
 from bkspark.cli.session import COMMON, session_of
 from bkspark.errors import InvalidRequestError
@@ -35,6 +34,8 @@ def metrics(
 
         exposition.serve(session, host, port)
     elif session.as_json:
+        from bkspark.admin.metrics import gauges
+
         with session.survey() as cluster:
             found = list(gauges(cluster))
         print_json(

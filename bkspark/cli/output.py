@@ -11,22 +11,21 @@ from decimal import Decimal
 from enum import StrEnum
 from itertools import islice
 from math import isfinite
-from typing import Annotated, Any, TextIO, cast
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 from unicodedata import category
 
 import typer
-from rich.console import Console
-from rich.filesize import decimal
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table as TableOfRich
-from rich.text import Text
 
-from bkspark.admin.maintenance import Facts, Report
-from bkspark.bookie.contract import on_bookie
 from bkspark.errors import USERS_MISTAKES, BookKeeperError
-from bkspark.log.reading.ordered_read import InlineRead, OrderedRead
 from bkspark.quantities import plural
-from bkspark.verbs.declaring import Table, Verb
+
+# rich is imported by the functions that draw: in a pipe, most commands draw nothing.
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from bkspark.admin.maintenance import Facts, Report
+    from bkspark.log.reading.ordered_read import InlineRead, OrderedRead
+    from bkspark.verbs.declaring import Table, Verb
 
 # --- output --------------------------------------------------------------------------------------
 # Print tables for people on a terminal, tab-separated lines in a pipe, JSON on request.
@@ -116,7 +115,11 @@ def print_table(rows: Sequence[Row], columns: Sequence[Column]) -> None:
     if not sys.stdout.isatty():
         _print_tabs([column.title for column in columns], values)
         return
-    table = TableOfRich(box=None, header_style="bold", pad_edge=False)
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
     for number, column in enumerate(columns):
         numeric = bool(values) and all(_is_number(row[number]) for row in values)
         title = Text(visible(column.title))
@@ -134,6 +137,13 @@ def print_rows(rows: Sequence[Row], columns: Sequence[Column], *, as_json: bool)
         print_table(rows, columns)
 
 
+def quorum_sizes(row: Row) -> str:
+    """The quorum sizes of a log or ledger, as ``E/Qw/Qa``; empty if unknown."""
+    if row["ensemble_size"] is None:
+        return ""
+    return f"{row['ensemble_size']}/{row['write_quorum_size']}/{row['ack_quorum_size']}"
+
+
 def print_done(facts: Row, text: str, *, as_json: bool) -> None:
     """Print the outcome: as JSON on stdout, or in one line for people on stderr."""
     if as_json:
@@ -147,7 +157,11 @@ def print_pairs(pairs: Mapping[str, Any]) -> None:
     if not sys.stdout.isatty():
         _print_tabs(None, [[name, value] for name, value in pairs.items()])
         return
-    table = TableOfRich.grid(padding=(0, 2))
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
     for name, value in pairs.items():
         table.add_row(Text(visible(name), style="bold"), Text(_shown(value)))
     Console().print(table)
@@ -155,6 +169,9 @@ def print_pairs(pairs: Mapping[str, Any]) -> None:
 
 def print_styled(*pieces: tuple[str, str]) -> None:
     """Print one line of styled texts on a terminal, never cut to the terminal's width."""
+    from rich.console import Console
+    from rich.text import Text
+
     shown = ((visible(text), style) for text, style in pieces)
     Console().print(Text.assemble(*shown), soft_wrap=True)
 
@@ -176,21 +193,20 @@ class Bar:
     """
 
     def __init__(self, what: str) -> None:
-        columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         stderr = getattr(sys.stderr, "rich_proxied_file", sys.stderr)
-        console, is_off = Console(file=stderr), not (what and stderr.isatty())
-        self._bar = Progress(*columns, console=console, transient=True, disable=is_off)
-        self._task = self._bar.add_task(what, total=None)
+        self._bar = _progress_bar(what, stderr) if what and stderr.isatty() else None
 
     def __call__(self, done: int, total: int) -> None:
-        self._bar.update(self._task, completed=done, total=total)
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=done, total=total)
 
     def start(self) -> None:
-        self._bar.start()
+        if self._bar is not None:
+            self._bar.start()
 
     def stop(self) -> None:
         """Remove the bar from the screen, to make room for other output."""
-        if not self._bar.disable:
+        if self._bar is not None:
             self._bar.stop()
 
     def __enter__(self) -> "Bar":
@@ -199,6 +215,22 @@ class Bar:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+def _progress_bar(what: str, stderr: TextIO) -> "Progress":
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(file=stderr), transient=True)
+    bar.add_task(what, total=None)
+    return bar
 
 
 def note(text: str) -> None:
@@ -240,6 +272,8 @@ def _print_tabs(titles: Sequence[str] | None, rows: Iterable[Sequence[Any]]) -> 
 def _shown(value: Any, is_size: bool = False) -> str:
     """Format ``value`` for a cell on a terminal."""
     if is_size and _is_number(value):
+        from rich.filesize import decimal
+
         return decimal(value)
     if isinstance(value, datetime):
         return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
@@ -338,7 +372,7 @@ def _print_marked(findings: Sequence[Finding]) -> None:
 _LEFT_MAX = 5
 
 
-def print_report(verb: Verb, report: Report, *, as_json: bool, is_planned: bool) -> None:
+def print_report(verb: "Verb", report: "Report", *, as_json: bool, is_planned: bool) -> None:
     """Print the whole report as JSON, or its table and a few lines about remaining problems."""
     shown = verb.shown
     if as_json:
@@ -358,7 +392,7 @@ def print_report(verb: Verb, report: Report, *, as_json: bool, is_planned: bool)
         _show_done(verb, report)
 
 
-def _show_done(verb: Verb, report: Report) -> None:
+def _show_done(verb: "Verb", report: "Report") -> None:
     if verb.shown.table is not None:
         rows = report.details[verb.shown.table.name]
         if rows or not sys.stdout.isatty():
@@ -371,13 +405,13 @@ def _show_done(verb: Verb, report: Report) -> None:
     note(outcome(report))
 
 
-def outcome(report: Report) -> str:
+def outcome(report: "Report") -> str:
     """Return one line for people about the work done and the findings."""
     done = ", ".join(plural(count, what.removesuffix("s")) for what, count in report.done.items())
     return f"{report.verb}: {done}: {report.verdict}"
 
 
-def _print_columns(table: Table, rows: Sequence[Facts]) -> None:
+def _print_columns(table: "Table", rows: "Sequence[Facts]") -> None:
     print_table(rows, [Column(title, get) for title, get in table.columns.items()])
 
 
@@ -418,7 +452,7 @@ def limited_end(start: int, end: int | None, limit: int | None) -> int | None:
 
 
 def print_entries(
-    found: OrderedRead | InlineRead, shape: Format, limit: int | None, *, as_json: bool
+    found: "OrderedRead | InlineRead", shape: Format, limit: int | None, *, as_json: bool
 ) -> None:
     """Print the rows of ``found``; name skipped replicas on stderr."""
     rows = _rows(found)
@@ -431,11 +465,13 @@ def print_entries(
     else:
         for row in rows:
             print(json_line(row))
+    from bkspark.bookie.contract import on_bookie
+
     for fault in found.faults:
         note(f"skipped a copy {on_bookie(fault.bookie_id, fault.reason)}")
 
 
-def _rows(found: OrderedRead | InlineRead) -> Iterator[dict[str, Any]]:
+def _rows(found: "OrderedRead | InlineRead") -> Iterator[dict[str, Any]]:
     for table in found:
         yield from table.to_pylist()
 

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from bkspark.admin import damaged_records
 from bkspark.cli.logs import DryRunOption, YesOption
 from bkspark.cli.output import Column, print_done, print_rows
 from bkspark.cli.session import (
@@ -40,6 +39,8 @@ def damaged(context: typer.Context) -> None:
 
     Exit status 1 if any exist. Reads all records.
     """
+    from bkspark.admin import damaged_records
+
     session = session_of(context)
     with session.cluster() as cluster:
         rows = [asdict(one) for one in damaged_records.find_damaged(cluster)]
@@ -86,6 +87,8 @@ def set_aside(
         require_consent(
             "All of the cluster depends on this record. Make it again from the cookie?", yes=yes
         )
+        from bkspark.admin import damaged_records
+
         kept = damaged_records.set_cluster_aside(session.named_uri(), url)
     else:
         kept = _set_aside(session, record, url, yes=yes)
@@ -104,6 +107,8 @@ def _rests(session: CommandSession, record: str) -> str:
     """
     if record == layout.CLUSTER_KEY:
         return "everything"
+    from bkspark.admin import damaged_records
+
     with session.cluster() as cluster:
         found = damaged_records.look_at(cluster, record)
     if found is None or not found.can_be_set_aside:
@@ -116,6 +121,8 @@ def _rests(session: CommandSession, record: str) -> str:
 
 
 def _set_aside(session: CommandSession, record: str, url: str, *, yes: bool) -> str:
+    from bkspark.admin import damaged_records
+
     with session.cluster() as cluster:
         found = damaged_records.look_at(cluster, record)
         if found is not None:

@@ -2,17 +2,18 @@
 
 import sys
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bkspark.admin.survey import Survey
 from bkspark.cli.output import note
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
-from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
-from bkspark.storage.address import shown_url
+
+if TYPE_CHECKING:
+    from bkspark.admin.survey import Survey
+    from bkspark.cluster.cluster import Cluster
+    from bkspark.cluster.password import Password
 
 LabelOption = Annotated[
     list[str] | None,
@@ -55,16 +56,20 @@ class CommandSession:
     metadata_uri: str = ""
     as_json: bool = False
 
-    def cluster(self) -> Cluster:
+    def cluster(self) -> "Cluster":
         """Open the named cluster, for a ``with`` block.
 
         Raises:
             InvalidRequestError: no cluster is named, or none exists there.
         """
+        from bkspark.cluster.cluster import Cluster
+
         return Cluster(self.named_uri())
 
-    def survey(self) -> Survey:
+    def survey(self) -> "Survey":
         """Open the named cluster for showing; raise the errors of ``cluster``."""
+        from bkspark.admin.survey import Survey
+
         return Survey(self.named_uri())
 
     def named_uri(self) -> str:
@@ -81,6 +86,8 @@ class CommandSession:
 
     @property
     def shown_uri(self) -> str:
+        from bkspark.storage.address import shown_url
+
         return shown_url(self.metadata_uri)
 
 
@@ -90,7 +97,7 @@ def session_of(context: typer.Context) -> CommandSession:
     return found or CommandSession()
 
 
-def note_unreadable(cluster: Cluster) -> int:
+def note_unreadable(cluster: "Cluster") -> int:
     """Print the records a listing left out; return 1 if any, else 0."""
     for key, reason in list(cluster.unreadable.items())[:_NAMED_MAX]:
         note(f"bkspark: metadata record {key} cannot be read: {reason}")
@@ -119,6 +126,8 @@ def has_consent(question: str, *, yes: bool) -> bool:
     return yes or typer.confirm(question, err=True)
 
 
-def password_of(file: str, env: str) -> Password:
+def password_of(file: str, env: str) -> "Password":
     """Return the password options of a reading command."""
+    from bkspark.cluster.password import Password
+
     return Password(file=file, env=env)

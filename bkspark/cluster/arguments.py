@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from math import inf, isfinite
 from numbers import Real
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bkspark.errors import InvalidRequestError
-from bkspark.format.digest import require_whole_characters
 from bkspark.protocol import bounds
-from bkspark.protocol.bookies import Labels, require_label_name, require_labels
 from bkspark.quantities import shown
+
+if TYPE_CHECKING:
+    from bkspark.protocol.bookies import Labels
 
 T = TypeVar("T")
 
@@ -232,7 +233,7 @@ def duration(what: str, given: object, *, hint: str, may_be_0: bool = False) -> 
     return min(_number(given), bounds.SECONDS_MAX)
 
 
-def labels(given: object) -> Labels:
+def labels(given: object) -> "Labels":
     """``given``, labels of a bookie: texts by name, or a list of texts ``NAME=VALUE``.
 
     Raises:
@@ -244,6 +245,8 @@ def labels(given: object) -> Labels:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise InvalidRequestError("a label is given twice", hint="give each label once")
+    from bkspark.protocol.bookies import require_labels
+
     try:
         return require_labels(found)
     except ValueError as error:
@@ -257,6 +260,8 @@ def label_names(given: object) -> tuple[str, ...]:
         InvalidRequestError: one of them is no label's name.
     """
     names = several("remove", given)
+    from bkspark.protocol.bookies import require_label_name
+
     try:
         for name in names:
             require_label_name(name)
@@ -288,6 +293,8 @@ def texts_by_name(what: str, given: object, *, taken: str) -> dict[str, str]:
             f"{what} must be a dict of text by text, not {shown(given)}",
             hint="str() or json.dumps() make text of other values",
         )
+    from bkspark.format.digest import require_whole_characters
+
     for text in (text for pair in given.items() for text in pair):
         require_whole_characters(what, text)
     if taken in given:

@@ -5,7 +5,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 from logging import WARNING, Logger
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bkspark import environment
 from bkspark.bookie.contract import about
@@ -13,7 +13,9 @@ from bkspark.cluster.client_metrics import ClientCounts
 from bkspark.errors import BookKeeperError, CorruptDataError
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.writer.steps import WarnOfGaps
+
+if TYPE_CHECKING:
+    from bkspark.protocol.writer.steps import WarnOfGaps
 
 # --- decisions -----------------------------------------------------------------------------------
 # Log records of decisions: one each, with the ids of the objects as attributes.
@@ -89,7 +91,7 @@ def rolled(logger: Logger, ledger: LedgerMetadata) -> None:
     )
 
 
-def fewer_copies(logger: Logger, ledger: LedgerMetadata, gap: WarnOfGaps) -> None:
+def fewer_copies(logger: Logger, ledger: LedgerMetadata, gap: "WarnOfGaps") -> None:
     """Log that a write goes on, or went on for a while, without a copy on one bookie."""
     is_closed = gap.last_entry_id is not None
     tell(

@@ -22,15 +22,17 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
-from bkspark.format import arrow_message
-from bkspark.format.arrow_message import BatchLayout
 from bkspark.format.digest import Buffer, Digester
 from bkspark.protocol.ledger.record import EntryLog
+
+# Arrow is imported by the functions for rows: an audit or a recovery reads indexes only.
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from bkspark.format.arrow_message import BatchLayout
 
 COMPRESSIONS = ("none", "lz4", "zstd")
 
@@ -128,7 +130,7 @@ class EntryLogEncoder:
 
     def __init__(
         self,
-        schema: pa.Schema,
+        schema: "pa.Schema",
         digester: Digester,
         *,
         ledger_id: int,
@@ -136,6 +138,10 @@ class EntryLogEncoder:
         stripe: int,
         compression: str = "none",
     ) -> None:
+        import pyarrow as pa
+
+        from bkspark.format.arrow_message import BatchLayout
+
         self._digester = digester
         self._names = (ledger_id, attempt_id, stripe)
         self._blocks: list[Block] = []
@@ -146,7 +152,7 @@ class EntryLogEncoder:
         self._writer: Any = pa.ipc.new_file(self._sink, schema, options=options)
         self._head = _ARROW_MAGIC + schema.serialize().to_pybytes()
 
-    def encode(self, batch: pa.RecordBatch) -> list[Buffer]:
+    def encode(self, batch: "pa.RecordBatch") -> list[Buffer]:
         """Return the bytes to append to the file for ``batch`` (1 <= rows <= BLOCK_ROWS_MAX), in
         parts.
 
@@ -277,6 +283,8 @@ def sparse_block(length: int) -> memoryview:
 
     The rest has any bytes. No decoder looks at them.
     """
+    import pyarrow as pa
+
     return memoryview(pa.allocate_buffer(length)).cast("B")
 
 
@@ -311,12 +319,12 @@ def check_block(
 def decode_block(
     data: bytes | memoryview,
     block: Block,
-    layout: BatchLayout,
+    layout: "BatchLayout",
     log: EntryLog,
     *,
     ledger_id: int,
     columns: Sequence[int] | None = None,
-) -> pa.RecordBatch:
+) -> "pa.RecordBatch":
     """Decode the rows in ``data``, whose digests were checked; zero-copy if uncompressed.
 
     Args:
@@ -325,6 +333,10 @@ def decode_block(
     Raises:
         CorruptDataError: Arrow finds the batch malformed, or a column is not where the index says.
     """
+    import pyarrow as pa
+
+    from bkspark.format import arrow_message
+
     limits = {"row_count": block.row_count, "unpacked_bytes_max": _unpacked_max(block.length)}
     lengths = block.section_lengths()
     try:
@@ -353,12 +365,14 @@ def _encode_index(blocks: Sequence[Block], columns: int, begin: int) -> bytes:
     return bytes(index)
 
 
-def _section_lengths(block: Sequence[Buffer], layout: BatchLayout) -> list[int]:
+def _section_lengths(block: Sequence[Buffer], layout: "BatchLayout") -> list[int]:
     """Return the lengths of the sections of ``block``, found as a reader finds them.
 
     Raises:
         InvalidRequestError: a reader would refuse the block.
     """
+    from bkspark.format import arrow_message
+
     prefix = b"".join(next(_cut(block, [arrow_message.PREFIX_BYTES])))
     try:
         metadata = next(_cut(block, [arrow_message.metadata_length(prefix)]))

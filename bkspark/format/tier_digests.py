@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from bkspark.errors import CorruptDataError
 from bkspark.format import layout, strict_json
-from bkspark.format.canonical_rows import WINDOW_OFFSETS_MAX
 from bkspark.format.strict_json import integers
 
 KIND = "tierdigests"
+
+WINDOW_OFFSETS_MAX = 65_536
+"""Most offsets with one digest."""
 
 _DIGEST_MAX = 2**32 - 1
 

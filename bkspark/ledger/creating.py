@@ -15,7 +15,6 @@ from bkspark.cluster.ensembles import Placed
 from bkspark.cluster.log_messages import tell
 from bkspark.cluster.records import Versioned
 from bkspark.errors import InvalidRequestError
-from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
 from bkspark.protocol import bounds
 from bkspark.protocol.ledger import sizes
@@ -176,7 +175,7 @@ def create_ledger(
         InvalidRequestError: its rows could not be read back, or the settings are too long.
         NotEnoughBookiesError: too few usable bookies.
     """
-    arrow_schema.require_storable(arrow_schema.decode(schema))
+    _require_storable(schema)
     require_room(schema, custom_metadata)
     strict = is_strict or guarantees_write_quorum
     while True:
@@ -200,6 +199,12 @@ def create_ledger(
         placed.begun.close()
         # A member is now being removed. No other process knows this ledger: choose again.
         cluster.ledgers.replace(str(ledger_id), seen.value.deleting(), seen)
+
+
+def _require_storable(schema: bytes) -> None:
+    from bkspark.format import arrow_schema  # a deletion imports this module without Arrow
+
+    arrow_schema.require_storable(arrow_schema.decode(schema))
 
 
 def require_room(schema: bytes, custom_metadata: Mapping[str, str] = MappingProxyType({})) -> None:

@@ -8,9 +8,7 @@ continues at the same part, because good replicas have the same bytes.
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TypeVar
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, TypeVar
 
 from bkspark.bookie.contract import BookieAddress, ReadableRoot, told_of
 from bkspark.cluster.bookie_client import BookieClient
@@ -18,10 +16,14 @@ from bkspark.cluster.log_messages import BadCopy, step_over
 from bkspark.errors import BookieUnavailableError, CorruptDataError, NotEnoughBookiesError
 from bkspark.format import entry_log as entry_log_format
 from bkspark.format import layout
-from bkspark.format.arrow_message import BatchLayout
 from bkspark.format.digest import Digester
 from bkspark.format.entry_log import Block
 from bkspark.protocol.ledger.record import EntryLog
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from bkspark.format.arrow_message import BatchLayout
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -68,8 +70,8 @@ class EntryLogFile:
         return data
 
     def block_rows(
-        self, block: Block, layout: BatchLayout, columns: Sequence[int] | None = None
-    ) -> pa.RecordBatch:
+        self, block: Block, layout: "BatchLayout", columns: Sequence[int] | None = None
+    ) -> "pa.RecordBatch":
         """Read the rows of ``block``; of ``columns`` (indexes) only, if given.
 
         The bytes of other columns are not checked, and those far from the wanted ones not read.

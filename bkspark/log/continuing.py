@@ -38,8 +38,7 @@ log also leaves a ledger that was made on fewer bookies than wanted, once there 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
@@ -53,7 +52,6 @@ from bkspark.errors import (
     NotEnoughBookiesError,
     OutcomeUnknownError,
 )
-from bkspark.format import arrow_schema
 from bkspark.ledger.creating import stores_inline
 from bkspark.ledger.recovery.recover import take_over
 from bkspark.protocol.ledger import sizes
@@ -62,6 +60,9 @@ from bkspark.protocol.ledger.metadata import FIRST, ConfirmedEnd, LedgerMetadata
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import StreamRun
 from bkspark.protocol.log.transactions import remembering
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # --- writable tail -------------------------------------------------------------------------------
 # A log's open end, as a client gets it by opening the log for writing.
@@ -108,7 +109,7 @@ def continue_tail(
     log_name: str,
     password: Password,
     run: StreamRun | None = None,
-    schema: pa.Schema | None = None,
+    schema: "pa.Schema | None" = None,
 ) -> OpenTail | None:
     """Become the only writer of the ledger at the log's end, in its next term.
 
@@ -198,16 +199,18 @@ def _confirm_in_log_record(
     return None
 
 
-def takes(ledger: LedgerMetadata, schema: pa.Schema | None) -> bool:
+def takes(ledger: LedgerMetadata, schema: "pa.Schema | None") -> bool:
     """Whether ``ledger`` can store rows of ``schema`` in entry logs (None: inline rows)."""
     if schema is None:
         return stores_inline(ledger)
+    from bkspark.format import arrow_schema  # `status` imports this module without Arrow
+
     stored = arrow_schema.decode(ledger.settings.schema)
     return not stores_inline(ledger) and arrow_schema.fits(stored, schema)
 
 
 def going_on(
-    cluster: Cluster, log: LogRecord, schema: pa.Schema | None = None
+    cluster: Cluster, log: LogRecord, schema: "pa.Schema | None" = None
 ) -> LedgerMetadata | None:
     """Return the only ledger at the log's end, if a new writer may continue it with these rows.
 

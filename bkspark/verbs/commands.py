@@ -3,27 +3,18 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.filesize import decimal
-
-from bkspark.admin import balancing, draining, lease, log_upkeep, recovering
-from bkspark.admin.auditing import audit as auditing
-from bkspark.admin.collecting import collection as collecting
 from bkspark.admin.maintenance import Facts, Left, Report, no_progress
-from bkspark.admin.recovering import OPEN_GRACE_SECONDS, recover_and_repair
-from bkspark.admin.repairing import repair_command as repairing
-from bkspark.admin.scrubbing import scrub as scrubbing
-from bkspark.admin.scrubbing.scrub import ScrubRequest
-from bkspark.admin.survey import Survey
 from bkspark.cluster import arguments
-from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
 from bkspark.format import layout
-from bkspark.log.truncation import TruncationPlan
-from bkspark.protocol.log.compaction import TARGET_BYTES
-from bkspark.protocol.upkeep.balancing import THRESHOLD
+from bkspark.protocol.defaults import (
+    ABANDONED_AFTER_SECONDS,
+    OPEN_GRACE_SECONDS,
+    TARGET_BYTES,
+    THRESHOLD,
+)
 from bkspark.quantities import plural, seconds_of, size_of
 from bkspark.verbs import declaring
 from bkspark.verbs.declaring import (
@@ -48,12 +39,20 @@ from bkspark.verbs.declaring import (
     verb,
 )
 
+# Each command imports its work when it runs: help and completion need declarations only.
+if TYPE_CHECKING:
+    from bkspark.admin import log_upkeep, recovering
+    from bkspark.admin.survey import Survey
+    from bkspark.cluster.cluster import Cluster
+    from bkspark.cluster.password import Password
+    from bkspark.log.truncation import TruncationPlan
+
 # --- upkeep --------------------------------------------------------------------------------------
 # Commands to run on a schedule.
 
 
 @verb("ledgers", ShellOutput(Table("copies", COPIES)))
-def audit(cluster: Survey, run: CommandRun, *, logs: Logs = (), ledgers: Ledgers = ()) -> Report:
+def audit(cluster: "Survey", run: CommandRun, *, logs: Logs = (), ledgers: Ledgers = ()) -> Report:
     """Find missing copies, and ledgers waiting for recovery.
 
     The report names ledgers, bookies and reasons. An audit reads records and examines files, but
@@ -63,12 +62,14 @@ def audit(cluster: Survey, run: CommandRun, *, logs: Logs = (), ledgers: Ledgers
         NoSuchLedgerError: no such log or ledger.
         OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
+    from bkspark.admin.auditing import audit as auditing
+
     return auditing.audit(cluster, run, logs=logs, ledgers=ledgers)
 
 
 @verb("ledgers", ShellOutput(Table("ledgers", FREED)), has_lease=True)
 def collect(
-    cluster: Cluster,
+    cluster: "Cluster",
     run: CommandRun,
     *,
     abandoned_after: Annotated[
@@ -77,7 +78,7 @@ def collect(
             "Count an unfinished write as abandoned after this many seconds; on a shell also "
             "7d. A longer write fails at commit."
         ),
-    ] = collecting.ABANDONED_AFTER_SECONDS,
+    ] = ABANDONED_AFTER_SECONDS,
 ) -> Report:
     """Free the space of deleted and unneeded data.
 
@@ -90,6 +91,8 @@ def collect(
         OutcomeUnknownError: the metadata store or Spark gave no definite answer; repeat the
             command.
     """
+    from bkspark.admin.collecting import collection as collecting
+
     return collecting.collect(cluster, run, abandoned_after=abandoned_after)
 
 
@@ -105,7 +108,7 @@ def _recovered_first(plan: Facts) -> list[str]:
     can_watch=True,
 )
 def repair(
-    cluster: Survey,
+    cluster: "Survey",
     run: CommandRun,
     *,
     logs: Logs = (),
@@ -120,7 +123,7 @@ def repair(
         ),
     ] = None,
     max_bytes_per_second: Rate = None,
-    password: Password,
+    password: "Password",
 ) -> Report:
     """Make missing copies of closed ledgers, worst first.
 
@@ -134,6 +137,11 @@ def repair(
         CorruptDataError: the record of a lost bookie cannot be read.
         OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
+    from bkspark.admin import lease, recovering
+    from bkspark.admin.recovering import recover_and_repair
+    from bkspark.admin.repairing import repair_command as repairing
+    from bkspark.cluster.cluster import Cluster
+
     wanted = repairing.RepairRequest(logs, ledgers, password, max_bytes_per_second, lost_after)
     with Cluster(cluster.uri, cluster_id=cluster.cluster_id) as strict:
         work = partial(repairing.repair, strict, cluster, wanted, run)
@@ -147,7 +155,7 @@ def repair(
 
 @verb("ledgers", ShellOutput(Table("damage", DAMAGE)), has_lease=True)
 def scrub(
-    cluster: Survey,
+    cluster: "Survey",
     run: CommandRun,
     *,
     logs: Logs = (),
@@ -156,7 +164,7 @@ def scrub(
         float, Option("Read this fraction of the files, chosen at random.", "FRACTION")
     ] = 1.0,
     max_bytes_per_second: Rate = None,
-    password: Password,
+    password: "Password",
 ) -> Report:
     """Read every copy and check every byte.
 
@@ -169,13 +177,15 @@ def scrub(
         NoSuchLedgerError: no such log or ledger.
         OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
-    wanted = ScrubRequest(password, sample, max_bytes_per_second)
+    from bkspark.admin.scrubbing import scrub as scrubbing
+
+    wanted = scrubbing.ScrubRequest(password, sample, max_bytes_per_second)
     return scrubbing.scrub(cluster, wanted, run, logs=logs, ledgers=ledgers)
 
 
 @verb("ledgers", ShellOutput(Table("recovered", RECOVERED)), all_of="ledgers", has_lease=True)
 def recover(
-    cluster: Survey,
+    cluster: "Survey",
     run: CommandRun,
     *,
     ledgers: Annotated[
@@ -185,7 +195,7 @@ def recover(
         ),
     ] = (),
     open_grace: OpenGrace = OPEN_GRACE_SECONDS,
-    password: Password,
+    password: "Password",
 ) -> Report:
     """Close many ledgers in one run.
 
@@ -200,12 +210,16 @@ def recover(
         NoSuchLedgerError: no such ledger.
         OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
+    from bkspark.admin import recovering
+
     return _recovery(cluster, recovering.RecoverRequest(ledgers, open_grace, password), run)()
 
 
 def _recovery(
-    cluster: Survey, wanted: recovering.RecoverRequest, run: CommandRun
+    cluster: "Survey", wanted: "recovering.RecoverRequest", run: CommandRun
 ) -> Callable[[], Report]:
+    from bkspark.admin import recovering
+
     recover = None
     if run.spark is not None:
         from bkspark.spark.actions import recover_ledgers
@@ -220,7 +234,7 @@ def _recovery(
 
 @verb("ledgers", ShellOutput(Table("compacted", COMPACTED)))
 def compact(
-    cluster: Cluster,
+    cluster: "Cluster",
     run: CommandRun,
     *,
     log: LogName,
@@ -234,7 +248,7 @@ def compact(
         ),
     ] = TARGET_BYTES,
     max_bytes_per_second: Rate = None,
-    password: Password,
+    password: "Password",
 ) -> Report:
     """Merge a log's small ledgers into large ledgers.
 
@@ -250,6 +264,8 @@ def compact(
         OutcomeUnknownError: the metadata store or Spark gave no definite answer; repeat the
             command.
     """
+    from bkspark.admin import log_upkeep
+
     compact_all = None
     if run.spark is not None:
         from bkspark.spark.actions import compact_runs
@@ -285,7 +301,7 @@ def _retained(report: Report) -> str:
     destroys="entries are deleted for ever",
 )
 def retain(
-    cluster: Cluster,
+    cluster: "Cluster",
     run: CommandRun,
     *,
     log: LogName,
@@ -319,6 +335,8 @@ def retain(
         NoSuchLedgerError: no such log.
         OutcomeUnknownError: the metadata store gave no definite answer; repeat the command.
     """
+    from bkspark.admin import log_upkeep
+
     wanted = log_upkeep.RetainRequest(
         layout.log_name(log), max_bytes, max_seconds, forever, not ignore_cursors
     )
@@ -327,17 +345,25 @@ def retain(
             "forever contradicts max_bytes and max_seconds", hint="leave one of them out"
         )
 
-    def consent(plan: TruncationPlan) -> None:
-        if run.ask is not None and (wanted.is_limited or plan.entry_count):
-            limits = f"From now on keep {_limits(wanted)} of log {log}, and delete"
-            what = limits if wanted.is_limited else "Delete"
-            run.ask(f"{what} {losing(log_upkeep.facts_of(plan))}?")
-
-    return log_upkeep.retain(cluster, wanted, dry_run=run.dry_run, consent=consent)
+    ask = partial(_ask_to_retain, run, wanted)
+    return log_upkeep.retain(cluster, wanted, dry_run=run.dry_run, consent=ask)
 
 
-def _limits(wanted: log_upkeep.RetainRequest) -> str:
+def _ask_to_retain(
+    run: CommandRun, wanted: "log_upkeep.RetainRequest", plan: "TruncationPlan"
+) -> None:
+    from bkspark.admin import log_upkeep
+
+    if run.ask is not None and (wanted.is_limited or plan.entry_count):
+        limits = f"From now on keep {_limits(wanted)} of log {wanted.log}, and delete"
+        what = limits if wanted.is_limited else "Delete"
+        run.ask(f"{what} {losing(log_upkeep.facts_of(plan))}?")
+
+
+def _limits(wanted: "log_upkeep.RetainRequest") -> str:
     """Describe the wanted limits in words."""
+    from rich.filesize import decimal
+
     said = [] if wanted.max_bytes is None else [f"{decimal(wanted.max_bytes)}"]
     said += [] if wanted.max_seconds is None else [f"{wanted.max_seconds:,g} s"]
     return " and ".join(said)
@@ -347,6 +373,8 @@ def losing(plan: Facts) -> str:
     """Describe a truncation's deletions: rows, bytes, ledgers, offsets and times."""
     if not plan["entries"]:
         return f"no entry of log {plan['log']} now"
+    from rich.filesize import decimal
+
     entries = f"{plan['entries']:,} {'entry' if plan['entries'] == 1 else 'entries'}"
     offsets = f"offsets {plan['first_offset']} to {plan['before_offset'] - 1}"
     times = f", closed {plan['oldest']} to {plan['newest']}" if plan["oldest"] else ""
@@ -374,7 +402,7 @@ def _fraction(name: str, given: float) -> Any:
     has_lease=True,
 )
 def rebalance(
-    cluster: Cluster,
+    cluster: "Cluster",
     run: CommandRun,
     *,
     threshold: Annotated[
@@ -386,7 +414,7 @@ def rebalance(
         ),
     ] = THRESHOLD,
     max_bytes_per_second: Rate = None,
-    password: Password,
+    password: "Password",
 ) -> Report:
     """Even out the data on the bookies.
 
@@ -399,6 +427,8 @@ def rebalance(
         InvalidRequestError: a number is out of range.
         OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
+    from bkspark.admin import balancing
+
     wanted = balancing.RebalanceRequest(threshold, password, max_bytes_per_second)
     return balancing.rebalance(cluster, wanted, run)
 
@@ -415,7 +445,7 @@ def _in_the_way(plan: Facts) -> Iterator[str]:
     destroys="bookies are removed for ever",
 )
 def decommission(
-    cluster: Cluster,
+    cluster: "Cluster",
     run: CommandRun,
     *,
     bookies: Annotated[Collection[str], Option("Empty and remove these bookies.", "ID...", "")],
@@ -423,7 +453,7 @@ def decommission(
         bool, Option("Remove a bookie even if ledgers name it, if other bookies have all copies.")
     ] = False,
     max_bytes_per_second: Rate = None,
-    password: Password,
+    password: "Password",
 ) -> Report:
     """Empty bookies, and remove them from the cluster.
 
@@ -436,6 +466,7 @@ def decommission(
         InvalidRequestError: no bookie is named, or a named bookie never existed.
         OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
+    from bkspark.admin import draining
 
     def work(*, force: bool, how: CommandRun = run) -> Report:
         wanted = draining.DecommissionRequest(bookies, password, max_bytes_per_second, force)

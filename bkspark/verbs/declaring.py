@@ -13,16 +13,15 @@ from functools import partial
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
-from bkspark.admin import lease
 from bkspark.admin.maintenance import Execution, Facts, Report, no_progress
 from bkspark.cluster import arguments
-from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.password import Password
-from bkspark.ledger.recovery.running import Runner
 from bkspark.quantities import seconds_of, size_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from bkspark.cluster.cluster import Cluster
+    from bkspark.ledger.recovery.running import Runner
 
 
 # --- declaring -----------------------------------------------------------------------------------
@@ -145,6 +144,7 @@ _SHARED = {
     "progress": Parameter("progress", "Callable[[int, int], None]", no_progress),
 }
 _SECRET = ("password", "password_file", "password_env")
+_PASSWORD = "Password"
 _OF_TASKS = ("spark", "tell", "progress")
 _NARROWING = ("logs", "ledgers")
 """A run of named logs or ledgers takes no lease: the operator wants the result now."""
@@ -155,7 +155,7 @@ class Verb:
     """A declared command.
 
     Attributes:
-        opens: class of the opened cluster.
+        opens: name of the class of the opened cluster: ``Cluster`` or ``Survey``.
         unit: unit of the progress; empty for a command without tasks.
         shown: the shell's output.
         group: group of the shell command.
@@ -166,7 +166,7 @@ class Verb:
 
     name: str
     work: Callable[..., Report]
-    opens: type[Cluster]
+    opens: str
     parameters: tuple[Parameter, ...]
     unit: str
     shown: ShellOutput
@@ -202,6 +202,9 @@ class Verb:
         values = bound.arguments
         for one in self.parameters:
             values[one.name] = one.checked(values[one.name])
+        from bkspark.admin import lease
+        from bkspark.cluster.password import Password
+
         if "password" in values:
             literal, file, env = (values.pop(name) for name in _SECRET)
             values["password"] = Password(file=file, env=env, literal=literal)
@@ -211,14 +214,22 @@ class Verb:
         how["run"] = _runner_of(how.get("spark"), self.name)
         takes_lease = not (no_lease or dry_run or is_narrow)
         run = CommandRun(dry_run=dry_run, ask=ask, takes_lease=takes_lease, **how)
-        with self.opens(arguments.metadata_uri(values.pop("metadata_uri"))) as cluster:
+        uri = arguments.metadata_uri(values.pop("metadata_uri"))
+        with _cluster_class(self.opens)(uri) as cluster:
             work = partial(self.work, cluster, run, **values)
             return lease.alone(
                 cluster, self.name, work, is_wanted=run.takes_lease, tell=how.get("tell")
             )
 
 
-def _runner_of(spark: "SparkSession | None", verb: str) -> Runner | None:
+def _cluster_class(name: str) -> "type[Cluster]":
+    from bkspark.admin.survey import Survey
+    from bkspark.cluster.cluster import Cluster
+
+    return {"Cluster": Cluster, "Survey": Survey}[name]
+
+
+def _runner_of(spark: "SparkSession | None", verb: str) -> "Runner | None":
     """Return a runner with tasks of ``spark``; None for threads of this process.
 
     Raises:
@@ -253,14 +264,17 @@ def verb(
 ) -> Callable[[Callable[..., Report]], Callable[..., Report]]:
     """Declare a command by its work function; see ``Verb`` for the arguments.
 
+    Annotations that are no options are names, so that a declaration loads nothing: ``Cluster`` or
+    ``Survey``, and ``Password``.
+
     Args:
         has_lease: whether two concurrent runs would do the same work twice.
     """
 
     def declare(work: Callable[..., Report]) -> Callable[..., Report]:
         cluster, _run, *own = inspect.signature(work).parameters.values()
-        found = [_own(one) for one in own if one.annotation is not Password]
-        takes_password = any(one.annotation is Password for one in own)
+        found = [_own(one) for one in own if one.annotation != _PASSWORD]
+        takes_password = any(one.annotation == _PASSWORD for one in own)
         shared = ("dry_run", *(_SECRET if takes_password else ()), *_OF_TASKS[: 3 * bool(unit)])
         found += [_SHARED[name] for name in (*shared, *(("no_lease",) if has_lease else ()))]
         facts = (unit, shown, group, destroys, all_of, can_watch)

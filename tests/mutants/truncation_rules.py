@@ -95,7 +95,7 @@ MUTANTS = (
     ),
     Mutant(
         "a limit is set without a question",
-        "verbs.commands.retain",
+        "verbs.commands._ask_to_retain",
         Replace(
             "run.ask is not None and (wanted.is_limited or plan.entry_count)",
             "run.ask is not None and plan.entry_count and (not wanted.is_limited)",

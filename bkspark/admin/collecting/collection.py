@@ -36,6 +36,7 @@ from bkspark.errors import CorruptDataError, NoSuchLedgerError
 from bkspark.format import layout
 from bkspark.ledger.deleting import exclude, make_tombstone
 from bkspark.ledger.recovery.running import Runner
+from bkspark.protocol.defaults import ABANDONED_AFTER_SECONDS
 from bkspark.protocol.ledger.deletion import owing
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
@@ -238,9 +239,6 @@ class Collector:
 
 
 VERB = "collect"
-
-ABANDONED_AFTER_SECONDS = 7 * 86_400.0
-"""A longer write may count as abandoned, and then fails at commit."""
 
 READ_GRACE_SECONDS = 86_400.0
 """A longer read of ledgers compacted meanwhile may fail; ``abandoned_after`` applies if shorter."""

@@ -241,8 +241,7 @@ def plan_view(
     Args:
         least_tasks: about how many tasks are wanted at least.
         with_times: whether the tasks can tell when rows were committed.
-        tier: the rows that the log's table has, if the caller plans several reads; None to look
-            at the table now.
+        tier: the rows in the log's table, the same for several plans; None to look at it now.
         skips_lost: whether to leave out ledgers that an operator set aside, with a warning.
         task_bytes: approximate bytes per task; None to decide by size and cores.
 

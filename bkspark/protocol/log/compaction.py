@@ -30,6 +30,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from bkspark.errors import InvalidRequestError, MetadataVersionError, OutcomeUnknownError
+from bkspark.protocol.defaults import TARGET_BYTES
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import (
     INVALID_ENTRY_ID,
@@ -49,9 +50,6 @@ from bkspark.protocol.log.ledger_list import (
     Stretch,
 )
 from bkspark.protocol.log.record import LogRecord
-
-TARGET_BYTES = 64 * 2**20
-"""Payload of a ledger that is large enough."""
 
 RUN_LENGTH_MAX = STEPS_MAX
 """Ledgers of a run; bounds, with the target, the work lost if the compare-and-set fails."""

@@ -22,13 +22,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, permutations
 
+from bkspark.protocol.defaults import THRESHOLD
 from bkspark.protocol.ledger.metadata import Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.upkeep.repairing import Place
-
-THRESHOLD = 0.1
-"""As a fraction of the mean."""
-
 
 _HEAVIEST = (float("inf"), 0)
 _WAYS_MAX = 24

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bkspark.format.canonical_rows import WINDOW_OFFSETS_MAX, digest_of, window_offsets
+from bkspark.format.canonical_rows import digest_of, window_offsets
+from bkspark.format.tier_digests import WINDOW_OFFSETS_MAX
 
 TYPES: tuple[tuple[pa.DataType, list[Any]], ...] = (
     (pa.null(), [None, None, None]),

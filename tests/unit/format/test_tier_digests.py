@@ -4,8 +4,7 @@ import pytest
 
 from bkspark.errors import CorruptDataError
 from bkspark.format import layout, strict_json, tier_digests
-from bkspark.format.canonical_rows import WINDOW_OFFSETS_MAX
-from bkspark.format.tier_digests import DigestsPage
+from bkspark.format.tier_digests import WINDOW_OFFSETS_MAX, DigestsPage
 
 NAME = layout.log_page_name(1, "0123456789abcdef" * 2)
 PAGE = DigestsPage(10, b"\x01\xff", (11, 11 + WINDOW_OFFSETS_MAX), (0, 2**32 - 1))

@@ -1,0 +1,46 @@
+"""A command loads what it needs. Loading Arrow takes longer than most commands run."""
+
+import json
+import shlex
+import subprocess
+import sys
+
+CODE = """\
+import json, sys
+from bkspark.cli import main
+statuses = [main(words) for words in json.loads(sys.argv[1])]
+print(json.dumps([statuses, sorted(sys.modules)]), file=sys.stderr)
+"""
+HEAVY = {"numpy", "pandas", "pyarrow", "pyspark", "rich.progress"}
+CLUSTER = {"bkspark.cluster.cluster", "bkspark.admin.survey", "bkspark.format.digest"}
+
+HELP = ["--help", "log --help", "log read --help", "bookie --help", "repair --help", "--version"]
+OF_METADATA = [
+    *("logs", "log count rows", "log truncate rows --before 5 --dry-run", "ledgers", "bookies"),
+    *("status", "metrics --json", "metadata damaged", "bookie readonly bookie-1 --dry-run"),
+    *("bookie label bookie-1 a=b", "bookie sweep", "audit", "collect", "rebalance --dry-run"),
+    *("repair", "recover --all --yes", "bookie decommission bookie-1 --dry-run"),
+    "log delete rows --yes",
+]
+
+
+def loaded_by(commands, uri=""):
+    """The modules that a process has loaded after it has run ``commands``, into a pipe."""
+    common = ["--metadata", uri] if uri else []
+    words = [[*shlex.split(command), *common] for command in commands]
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, json.dumps(words)], capture_output=True, text=True, check=True
+    )
+    statuses, modules = json.loads(done.stderr.splitlines()[-1])
+    refused = [command for command, status in zip(commands, statuses) if status]
+    assert not refused, done.stderr
+    return {*modules}
+
+
+def test_help_loads_no_cluster():
+    assert not loaded_by(HELP) & {*HEAVY, *CLUSTER, "rich"}
+
+
+def test_commands_that_touch_no_rows_load_no_arrow(small_cluster, numbers):
+    small_cluster.append("rows", [numbers(0, 10), numbers(10, 30)])
+    assert not loaded_by(OF_METADATA, small_cluster.uri) & HEAVY
