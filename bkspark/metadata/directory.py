@@ -28,8 +28,8 @@ from bkspark.storage.access import PRIVATE, Access
 TEMPORARY_PREFIX = posix_calls.TEMP_PREFIX
 
 
-class Directory(Protocol):
-    """A tree of write-once files. Paths are ``/``-separated, "" is the root itself.
+class StoreRoot(Protocol):
+    """What holds the marker of a metadata store. Paths are ``/``-separated, "" is the root itself.
 
     Attributes:
         may_have_changed: whether a call made or removed a name, or may have done so.
@@ -57,15 +57,19 @@ class Directory(Protocol):
         """
         ...
 
-    def exists(self, path: str) -> bool:
-        """Whether there is such a name; never from a cache."""
-        ...
-
     def list(self, folder: str) -> list[str]:
         """Sorted names right under ``folder``, folders with a final "/"; empty if it is absent.
 
         Concurrent changes may be missing; names present during the whole call are listed.
         """
+        ...
+
+
+class Directory(StoreRoot, Protocol):
+    """A tree of write-once files."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a name; never from a cache."""
         ...
 
     def make_folder(self, path: str) -> None:

@@ -8,14 +8,16 @@ import errno
 import os
 import re
 import stat
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import unquote
 
 from bkspark.errors import InvalidRequestError
 from bkspark.metadata import contract
+from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.directory import TEMPORARY_PREFIX, Directory, open_directory
-from bkspark.metadata.versioned_store import MARKER, VersionedStore
+from bkspark.metadata.versioned_store import MARKER, VersionedRecords, VersionedStore
 from bkspark.storage import access, devices, posix_calls
 from bkspark.storage.address import shown_url
 
@@ -77,6 +79,32 @@ class FileMetadataStore(VersionedStore):
                     f"no metadata store can be made at {self._shown}: no such folder",
                     hint="create or mount the folder above it first",
                 ) from error
+
+    def is_current(self, key: str, seen: VersionedBytes) -> bool:
+        with (
+            self._known_errors(f"check {contract.key(key)!r}") as opened,
+            self._found() as directory,
+        ):
+            opened.append(directory)
+            is_current = VersionedRecords(directory).is_current(key, seen)
+            if (
+                not is_current
+            ):  # a seen record exists in only one store, but is missing in every other
+                self._require_marker(directory)
+            return is_current
+
+    @contextmanager
+    def _records(self, doing: str) -> Iterator[VersionedRecords]:
+        with self._known_errors(doing) as opened, self._found() as directory:
+            opened.append(directory)
+            self._require_marker(directory)
+            yield VersionedRecords(directory)
+
+    def _found(self) -> AbstractContextManager[Directory]:
+        try:
+            return self._directory()
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise self._no_store() from error
 
     def _group_line(self) -> bytes:
         return b"" if self._group is None else b"group %d\n" % self._group

@@ -2,25 +2,190 @@
 
 The address may name a store: ``s3://bucket/prefix?store=east``.
 
-A version is made by creating an object if absent. ``bkspark.storage`` provides the conditional
-create and look-ups past every cache; this module makes a ``Directory`` of them.
+A record is one object under its own key. A change replaces the object if it is unchanged
+(``If-Match`` with its ETag), so the object store itself compares and sets::
 
-Object stores have no folders. On POSIX a deleted record shows by a missing folder or by its
-tombstone; here only the tombstone shows the deletion: a put looks for the tombstone before and
-after it creates its version.
+    <key>     bkspark object v1 <store> <version> <token>
+              the value
+
+The rule: **no two objects under a key have equal bytes.** The token is drawn anew for each put, so
+an ETag never comes back, and a put with the ETag of version v can only make version v + 1. A client
+whose put was not answered reads the object: its own token means that the put has taken effect. Any
+other version v + 1 means that it has not, and never will. A later version leaves it unknown.
+
+A deleted record stays as an object with the content ``DELETED``. No client replaces that one, so a
+late put cannot bring the record back. A listing tells it by its size.
+
+``<store>`` repeats the random bytes of the marker. So a record that is found shows that the store
+is the one that the client has used. Only an absence, or a record with other bytes, needs a look at
+the marker.
 """
 
-from contextlib import AbstractContextManager, nullcontext
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
 
-from bkspark.metadata.directory import Directory
-from bkspark.metadata.versioned_store import VersionedStore
+from bkspark import environment
+from bkspark.errors import InvalidRequestError, OutcomeUnknownError
+from bkspark.metadata import contract
+from bkspark.metadata.contract import VersionedBytes
+from bkspark.metadata.directory import StoreRoot
+from bkspark.metadata.versioned_store import MARKER_TEXT, VersionedStore, lost
 from bkspark.storage.address import parse
-from bkspark.storage.connection import require_known
-from bkspark.storage.objects import Objects, require_conditional_creates
+from bkspark.storage.connection import S3Doubt, require_known
+from bkspark.storage.objects import (
+    SENTINEL_BYTES,
+    Objects,
+    make_sentinel,
+    require_conditional_creates,
+    require_conditional_replaces,
+)
+
+DELETED = make_sentinel("deleted")
+DAMAGED = 2**62
+"""The version of an object that lost its first line: after all others. Its bytes are the value, so
+its readers refuse it, and an operator can set it aside.
+"""
+_HEAD = re.compile(rb"bkspark object v1 ([0-9a-f]{32}) ([0-9a-f]{16}) ([0-9a-f]{32})\n")
+_ATTEMPTS_MAX = 100
 
 
-class S3Directory:
-    """``Directory`` over the objects of a place; an ``OSError`` means an unknown outcome."""
+@dataclass(frozen=True, slots=True)
+class RecordObject:
+    """A record's object, as read."""
+
+    etag: str
+    version: int
+    token: str
+    value: bytes
+
+
+class ObjectRecords:
+    """Records in a place of an object store. Keys must be valid.
+
+    Args:
+        store_id: of the marker.
+        require_store: returns if the marker is the one that the client has seen before; raises
+            ``InvalidRequestError`` otherwise.
+    """
+
+    def __init__(self, objects: Objects, store_id: str, require_store: Callable[[], None]) -> None:
+        self._objects = objects
+        self._store_id = store_id.encode()
+        self._require_store = require_store
+
+    def get(self, key: str) -> VersionedBytes | None:
+        seen = self._live(key)
+        return None if seen is None else VersionedBytes(seen.value, seen.version)
+
+    def put(self, key: str, value: bytes, expected: int | None) -> int:
+        if expected is None:
+            self._require_store()
+            return self._store(key, value, 1, "")
+        seen = self._live(key)
+        if seen is None or seen.version != expected:
+            raise lost(key, expected)
+        return self._store(key, value, expected + 1, seen.etag)
+
+    def is_current(self, key: str, seen: VersionedBytes) -> bool:
+        return self.get(key) == seen
+
+    def list(self, prefix: str) -> list[str]:
+        self._require_store()
+        listed = self._objects.stored_sizes(prefix)
+        return sorted(
+            name
+            for name, size in listed.items()
+            if size != SENTINEL_BYTES and _is_key(f"{prefix}/{name}")
+        )
+
+    def delete(self, key: str) -> None:
+        self._require_store()
+        for _ in range(_ATTEMPTS_MAX):
+            found = self._objects.read(key)
+            if found is not None and found.sentinel == DELETED:
+                return
+            try:
+                if self._objects.put_if(key, DELETED, found.etag if found is not None else ""):
+                    return
+            except S3Doubt:
+                is_deleted, _ = self._read(key)
+                if not is_deleted:
+                    raise
+        raise OutcomeUnknownError(
+            f"metadata record {key!r} changed during each of {_ATTEMPTS_MAX} deletions",
+            hint="try again when fewer clients change it",
+        )
+
+    def _store(self, key: str, value: bytes, version: int, etag: str) -> int:
+        """Make ``version`` in place of the object with ``etag``, or of none."""
+        token = environment.token()
+        head = b"bkspark object v1 %s %016x %s\n" % (self._store_id, version, token.encode())
+        try:
+            is_stored = self._objects.put_if(key, head + value, etag)
+        except S3Doubt as doubt:
+            is_stored = self._has_stored(key, version, token, doubt)
+        if not is_stored:
+            raise lost(key, version - 1 or None)
+        return version
+
+    def _has_stored(self, key: str, version: int, token: str, doubt: S3Doubt) -> bool:
+        """Whether a put without an answer has made ``version``.
+
+        Raises:
+            S3Doubt: the put may take effect yet.
+            OutcomeUnknownError: a later version or the deletion hides which put made ``version``.
+        """
+        try:
+            is_deleted, seen = self._read(key)
+        except S3Doubt:
+            raise doubt from None
+        if is_deleted or (seen is not None and seen.version > version):
+            raise OutcomeUnknownError(
+                f"metadata record {key!r}: other clients changed it before the put of version "
+                f"{version} was confirmed",
+                hint="read it again, and look for the change in its current value",
+            )
+        if seen is None or seen.version < version:
+            raise doubt
+        return seen.token == token
+
+    def _live(self, key: str) -> RecordObject | None:
+        """The record's object; None if there certainly is no such record in this store."""
+        _, seen = self._read(key)
+        if seen is None:
+            self._require_store()
+        return seen
+
+    def _read(self, key: str) -> tuple[bool, RecordObject | None]:
+        """Whether the record was deleted, and its object if it was not and there is one."""
+        found = self._objects.read(key)
+        if found is None:
+            return False, None
+        if found.sentinel == DELETED:
+            return True, None
+        head = _HEAD.match(found.data)
+        if head is None or head[1] != self._store_id:
+            self._require_store()
+        if head is None:
+            return False, RecordObject(found.etag, DAMAGED, "", found.data)
+        value = found.data[head.end() :]
+        return False, RecordObject(found.etag, int(head[2], 16), head[3].decode(), value)
+
+
+def _is_key(name: str) -> bool:
+    """Whether an object found in a listing may be a record; other programs may make others."""
+    try:
+        contract.key(name)
+    except InvalidRequestError:
+        return False
+    return True
+
+
+class BucketRoot:
+    """``StoreRoot`` over the objects of a place; an ``OSError`` means an unknown outcome."""
 
     may_have_changed = True
 
@@ -34,23 +199,8 @@ class S3Directory:
         found = self._objects.read(path)
         return None if found is None else found.data
 
-    def exists(self, path: str) -> bool:
-        return self._objects.look(path) is not None
-
     def list(self, folder: str) -> list[str]:
         return sorted(self._objects.entries(folder))
-
-    def make_folder(self, path: str) -> None:
-        """Do nothing: a folder exists while there is an object in it."""
-
-    def sync(self, folder: str) -> None:
-        """Do nothing: visible objects are durable."""
-
-    def unlink(self, path: str) -> None:
-        self._objects.delete(path)
-
-    def remove_folder(self, path: str) -> None:
-        """Do nothing: an empty folder does not exist."""
 
 
 class S3MetadataStore(VersionedStore):
@@ -69,8 +219,19 @@ class S3MetadataStore(VersionedStore):
             found = [name for name in self._objects.entries("") if name[0] != "."]
             self._require_no_record(directory, found)
             require_conditional_creates(self._objects)
+            require_conditional_replaces(self._objects)
             self._mark(directory)
 
-    def _directory(self) -> AbstractContextManager[Directory]:
+    @contextmanager
+    def _records(self, doing: str) -> Iterator[ObjectRecords]:
+        with self._known_errors(doing) as opened, self._directory() as directory:
+            opened.append(directory)
+            if self._bound_to is None:
+                self._require_marker(directory)
+            marker = self._bound_to or b""
+            store_id = marker.removeprefix(MARKER_TEXT).strip().decode()
+            yield ObjectRecords(self._objects, store_id, partial(self._require_marker, directory))
+
+    def _directory(self) -> AbstractContextManager[StoreRoot]:
         require_known(self._objects.place.store)
-        return nullcontext(S3Directory(self._objects))
+        return nullcontext(BucketRoot(self._objects))

@@ -1,14 +1,15 @@
-"""The common part of stores of write-once files: records over a freshly opened ``Directory``.
+"""The common part of stores that keep records in folders or buckets, below a marker.
 
-``versions`` explains how records become files and why they are safe. A store opens its directory,
-checks that the directory is a metadata store, and turns every ``OSError`` into "unknown".
+``versions`` explains how records become files, and why they are safe; ``object_store`` does so for
+objects. A store opens its root, checks that the root is a metadata store, and turns every
+``OSError`` into "unknown".
 
-Every call that reports an absence or makes a change reads the marker ``METADATA_STORE``. The marker
+Every call that reports an absence or makes a record reads the marker ``METADATA_STORE``. The marker
 holds random bytes: a client that has used a store notices another store, such as another cluster's,
 in the same place, and changes nothing there. An empty folder where the store's file system is not
 mounted, or a wiped or mistyped prefix, is not a store without records: "absent" there could undo a
-cluster. Only the metadata check, for which each append waits, does not read the marker while the
-check passes: a record with the random bytes of its last change lies in only one store.
+cluster. The metadata check, for which each append waits, does not read the marker while the check
+passes: a record with the random bytes of its last change lies in only one store.
 """
 
 import contextlib
@@ -17,7 +18,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Self
+from typing import Protocol, Self
 
 from bkspark import environment
 from bkspark.errors import (
@@ -28,7 +29,7 @@ from bkspark.errors import (
 )
 from bkspark.metadata import contract
 from bkspark.metadata.contract import VersionedBytes
-from bkspark.metadata.directory import Directory
+from bkspark.metadata.directory import Directory, StoreRoot
 from bkspark.storage.address import shown_url
 
 # --- versions ------------------------------------------------------------------------------------
@@ -127,11 +128,11 @@ class VersionedRecords:
     def put(self, key: str, value: bytes, expected: int | None) -> int:
         version = 1 if expected is None else expected + 1
         if not self._may_follow(key, version):
-            raise _lost(key, expected)
+            raise lost(key, expected)
         if expected is None:
             self._directory.make_folder(key)
         if not self._create(key, version, value):
-            raise _lost(key, expected)
+            raise lost(key, expected)
         if self._is_superseded(key, version):
             raise OutcomeUnknownError(
                 f"metadata record {key!r}: other clients stored newer versions before the put "
@@ -264,7 +265,7 @@ def _tombstone(key: str) -> str:
     return f"{folder}{slash}~{name}"
 
 
-def _lost(key: str, expected: int | None) -> MetadataVersionError:
+def lost(key: str, expected: int | None) -> MetadataVersionError:
     seen = "does not exist" if expected is None else f"is at version {expected}"
     return MetadataVersionError(
         f"metadata record {key!r} no longer {seen}",
@@ -276,7 +277,7 @@ def _lost(key: str, expected: int | None) -> MetadataVersionError:
 
 
 MARKER = "METADATA_STORE"
-_MARKER_TEXT = b"bkspark metadata store, format 1\n"
+MARKER_TEXT = b"bkspark metadata store, format 1\n"
 _CHANGES = ("put", "delete")
 _NOT_ASKED = {
     errno.EACCES: "run as a user with read and write permission there, or change the permissions",
@@ -287,12 +288,26 @@ _NOT_ASKED = {
     errno.EMFILE: "raise the limit of open files (ulimit -n), or keep fewer handles open",
     errno.ENFILE: "raise the system's limit of open files (sysctl fs.file-max)",
 }
-_Opened = list[Directory]
+_Opened = list[StoreRoot]
 _READ_BACK = "read back the current state before trying again"
 
 
+class RecordFolder(Protocol):
+    """The records of an opened root; ``OSError`` means that the outcome is unknown."""
+
+    def get(self, key: str) -> VersionedBytes | None: ...
+
+    def put(self, key: str, value: bytes, expected: int | None) -> int: ...
+
+    def is_current(self, key: str, seen: VersionedBytes) -> bool: ...
+
+    def list(self, prefix: str) -> list[str]: ...
+
+    def delete(self, key: str) -> None: ...
+
+
 class VersionedStore(ABC):
-    """A ``MetadataStore`` of write-once files. Holds no open resources; any number may exist."""
+    """A ``MetadataStore`` below a marker. Holds no open resources; any number may exist."""
 
     place: str
     """The word for its root: a folder, a prefix."""
@@ -326,7 +341,11 @@ class VersionedStore(ABC):
         """
 
     @abstractmethod
-    def _directory(self) -> AbstractContextManager[Directory]:
+    def _records(self, doing: str) -> AbstractContextManager[RecordFolder]:
+        """The records of the root, opened now, under ``_known_errors``."""
+
+    @abstractmethod
+    def _directory(self) -> AbstractContextManager[StoreRoot]:
         """The root, looked up and opened now.
 
         Raises:
@@ -344,17 +363,8 @@ class VersionedStore(ABC):
             return records.put(key, value, expected)
 
     def is_current(self, key: str, seen: VersionedBytes) -> bool:
-        with (
-            self._known_errors(f"check {contract.key(key)!r}") as opened,
-            self._found() as directory,
-        ):
-            opened.append(directory)
-            is_current = VersionedRecords(directory).is_current(key, seen)
-            if (
-                not is_current
-            ):  # a seen record exists in only one store, but is missing in every other
-                self._require_marker(directory)
-            return is_current
+        with self._records(f"check {contract.key(key)!r}") as records:
+            return records.is_current(key, seen)
 
     def list(self, prefix: str) -> list[str]:
         with self._records(f"list {contract.key(prefix)!r}") as records:
@@ -367,7 +377,7 @@ class VersionedStore(ABC):
     def close(self) -> None:  # noqa: B027 - needs no override
         """Do nothing: every call opens and closes its own resources."""
 
-    def _require_no_record(self, directory: Directory, found: Collection[str]) -> None:
+    def _require_no_record(self, directory: StoreRoot, found: Collection[str]) -> None:
         """Refuse a root with the names ``found``; a store may have folders without a record."""
         is_store = MARKER in found
         others = [name for name in found if name != MARKER]
@@ -381,8 +391,8 @@ class VersionedStore(ABC):
                 hint=f"{use}choose another {self.place}",
             )
 
-    def _mark(self, directory: Directory) -> None:
-        marker = _MARKER_TEXT + environment.token().encode() + b"\n"
+    def _mark(self, directory: StoreRoot) -> None:
+        marker = MARKER_TEXT + environment.token().encode() + b"\n"
         marker += self._group_line()
         if not directory.put_if_absent(MARKER, marker):
             self._require_marker(directory)
@@ -394,27 +404,14 @@ class VersionedStore(ABC):
     def _require_same_group(self, marker: bytes) -> None:  # noqa: B027 - needs no override
         """Refuse a marker with another group than the place; only folders have groups."""
 
-    @contextmanager
-    def _records(self, doing: str) -> Iterator[VersionedRecords]:
-        with self._known_errors(doing) as opened, self._found() as directory:
-            opened.append(directory)
-            self._require_marker(directory)
-            yield VersionedRecords(directory)
-
-    def _found(self) -> AbstractContextManager[Directory]:
-        try:
-            return self._directory()
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise self._no_store() from error
-
-    def _require_marker(self, directory: Directory) -> None:
+    def _require_marker(self, directory: StoreRoot) -> None:
         try:
             marker = directory.read(MARKER)
         except NotADirectoryError as error:
             raise self._no_store() from error
         if marker is None:
             raise self._no_store()
-        if not marker.startswith(_MARKER_TEXT):
+        if not marker.startswith(MARKER_TEXT):
             raise InvalidRequestError(
                 f"the metadata store at {self._shown} has another format",
                 hint="use the version of bkspark that made it, or a newer version",
@@ -458,7 +455,7 @@ class VersionedStore(ABC):
         return _NOT_ASKED[error.errno or 0]
 
 
-def _is_empty_folder(directory: Directory, name: str) -> bool:
+def _is_empty_folder(directory: StoreRoot, name: str) -> bool:
     """Whether the folder holds at most temporary files of a killed client."""
     is_folder = name.endswith("/")
     return is_folder and all(left.startswith(".") for left in directory.list(name[:-1]))

@@ -124,6 +124,33 @@ class Objects:
         """Make a sentinel; otherwise like ``create``."""
         return self._create(name, sentinel, once=once)
 
+    def put_if(self, name: str, data: bytes, etag: str) -> bool:
+        """Put an object in place of the one with ``etag``, or if ``etag`` is empty of none.
+
+        ``data`` must never have been stored under the name before, so an ETag never comes back.
+
+        Returns:
+            False if the condition certainly did not hold, and ``data`` was not stored.
+
+        Raises:
+            S3Doubt: the object may be there now, or later.
+        """
+        condition = {"IfMatch": etag} if etag else {"IfNoneMatch": "*"}
+        sent = 0
+
+        def put() -> None:
+            nonlocal sent
+            sent += 1
+            call("put_object", **self.address(name), Body=data, **condition)
+
+        try:
+            repeated(put)
+        except ObjectTaken as taken:
+            if sent > 1:  # the condition may have been ended by an earlier request of this call
+                raise S3Doubt("the object was put after a request without an answer") from taken
+            return False
+        return True
+
     def own(self, name: str, token: str, doubt: S3Doubt | None = None) -> Created | None:
         """The object ``name`` if created with ``token``; None for any other token.
 
@@ -387,6 +414,31 @@ class Upload:
 #
 # The rule: **a store that ignores a condition is refused.** Some stores with S3's protocol accept
 # ``If-None-Match: *`` and overwrite all the same; two writers would then both believe to have won.
+
+
+def require_conditional_replaces(objects: Objects) -> None:
+    """Replace an object with the right ETag and with an old one, and remove the object.
+
+    Raises:
+        InvalidRequestError: the store ignores the condition, or refuses one that holds.
+        S3Doubt: the store gives no certain answer, or does not know the condition.
+    """
+    name = f".probe-{environment.token()}"
+    try:
+        is_made = objects.put_if(name, b"first", "")
+        first = objects.read(name)
+        etag = first.etag if first is not None else ""
+        is_replaced = objects.put_if(name, b"second", etag)
+        is_overwritten = objects.put_if(name, b"third", etag)
+        found = objects.read(name)
+    finally:
+        objects.delete(name)
+    is_kept = found is not None and found.data == b"second" and found.etag != etag
+    if not is_made or not is_replaced or is_overwritten or not is_kept:
+        raise InvalidRequestError(
+            f"the store at {objects.place.url} does not replace objects only if they are unchanged",
+            hint="a metadata store needs If-Match on PutObject; keep the metadata elsewhere",
+        )
 
 
 def require_conditional_creates(objects: Objects) -> None:

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.thorough
 
 
 class TestS3MetadataStore(MetadataStoreTests):
-    # A put is fourteen requests, one after the other.
+    # A put is two requests, one after the other.
     MANY = 33
     WRITES = 35
     RIVALS = 3

@@ -36,7 +36,7 @@ class TestBookie(BookieTests):
 
 
 class TestMetadataStore(MetadataStoreTests):
-    # A put is fourteen requests, one after the other.
+    # A put is two requests, one after the other.
     MANY = 33
     WRITES = 35
     RIVALS = 3

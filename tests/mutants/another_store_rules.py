@@ -54,7 +54,7 @@ MUTANTS = (
     Mutant(
         "all stores of files have one marker",
         "VersionedStore._mark",
-        Replace("_MARKER_TEXT + environment.token().encode() + b'\\n'", "_MARKER_TEXT"),
+        Replace("MARKER_TEXT + environment.token().encode() + b'\\n'", "MARKER_TEXT"),
         (f"{ANOTHER}[file-create]",),
     ),
     Mutant(

@@ -160,10 +160,82 @@ MUTANTS = (
     ),
     # --- metadata --------------------------------------------------------------------------------
     Mutant(
-        "a put in S3 does not look for a tombstone behind it",
-        "VersionedRecords.put",
-        Replace("self._is_superseded(key, version)", "False"),
-        (f"{METADATA}::test_a_record_that_is_deleted_meanwhile_is_not_put",),
+        "puts of equal values in S3 are one put",
+        "ObjectRecords._store",
+        Replace("environment.token()", "'0' * 32"),
+        (f"{METADATA}::test_a_put_without_an_answer_that_another_client_was_ahead_of_is_lost",),
+    ),
+    Mutant(
+        "a record in S3 is put without a condition",
+        "Objects.put_if",
+        Replace("{'IfMatch': etag} if etag else {'IfNoneMatch': '*'}", "{}"),
+        (f"{METADATA}::test_another_client_between_any_two_requests[replace-replace]",),
+    ),
+    Mutant(
+        "a put in S3 that meets its own object has lost",
+        "Objects.put_if",
+        Replace("sent > 1", "False"),
+        (f"{METADATA}::test_a_change_whose_answer_was_lost_is_recognised",),
+    ),
+    Mutant(
+        "a put in S3 that a later change hides has lost",
+        "ObjectRecords._has_stored",
+        Replace("is_deleted or (seen is not None and seen.version > version)", "False"),
+        (f"{METADATA}::test_a_put_without_an_answer_that_is_hidden_by_a_later_change_is_unknown",),
+    ),
+    Mutant(
+        "a put in S3 that may take effect yet has lost",
+        "ObjectRecords._has_stored",
+        Replace("seen is None or seen.version < version", "seen is None"),
+        (f"{METADATA}::test_a_change_in_doubt_is_unknown[replace-lost]",),
+    ),
+    Mutant(
+        "a put in S3 is known by the version that it would make",
+        "ObjectRecords._has_stored",
+        Replace("seen.token == token", "True"),
+        (f"{METADATA}::test_a_put_without_an_answer_that_another_client_was_ahead_of_is_lost",),
+    ),
+    Mutant(
+        "a deletion in S3 without an answer has taken effect",
+        "ObjectRecords.delete",
+        Replace("not is_deleted", "False"),
+        (f"{METADATA}::test_a_change_in_doubt_is_unknown[delete-lost]",),
+    ),
+    Mutant(
+        "a deleted record in S3 is listed",
+        "ObjectRecords.list",
+        Replace("size != SENTINEL_BYTES", "size"),
+        (f"{METADATA}::test_a_listing_shows_records_and_nothing_else",),
+    ),
+    Mutant(
+        "each object in S3 is a record",
+        "ObjectRecords.list",
+        Replace("_is_key(f'{prefix}/{name}')", "name"),
+        (f"{METADATA}::test_a_listing_shows_records_and_nothing_else",),
+    ),
+    Mutant(
+        "an absence in S3 counts without a look at the marker",
+        "ObjectRecords._live",
+        Drop("self._require_store"),
+        (f"{METADATA}::test_a_prefix_without_the_marker_is_no_empty_store[get]",),
+    ),
+    Mutant(
+        "a record in S3 is made without a look at the marker",
+        "ObjectRecords.put",
+        Drop("self._require_store"),
+        (f"{METADATA}::test_a_prefix_without_the_marker_is_no_empty_store[create]",),
+    ),
+    Mutant(
+        "a record in S3 of any store counts",
+        "ObjectRecords._read",
+        Replace("head is None or head[1] != self._store_id", "head is None"),
+        (f"{METADATA}::test_another_cluster_s_store_is_not_touched[get]",),
+    ),
+    Mutant(
+        "a store that ignores If-Match holds metadata",
+        "S3MetadataStore.format",
+        Drop("require_conditional_replaces"),
+        (f"{METADATA}::test_a_store_that_overwrites_is_refused",),
     ),
     Mutant(
         "a change in S3 whose answer was lost may be repeated at once",
@@ -180,7 +252,7 @@ MUTANTS = (
     Mutant(
         "another store in S3 is taken for the one that was opened",
         "VersionedStore._require_marker",
-        Replace("marker != self._bound_to", "not marker.startswith(_MARKER_TEXT)"),
+        Replace("marker != self._bound_to", "not marker.startswith(MARKER_TEXT)"),
         (f"{METADATA}::test_another_cluster_s_store_is_not_touched",),
     ),
 )

@@ -59,4 +59,13 @@ MUTANTS = (
         ),
         (f"{FILES}::test_record_that_comes_in_pieces_is_read_to_its_end",),
     ),
+    Mutant(
+        "a put does not look behind it whether its version was made before",
+        "VersionedRecords.put",
+        Replace("self._is_superseded(key, version)", "False"),
+        (
+            "tests/unit/metadata/test_versions_interleaved.py::"
+            "test_no_interleaving_breaks_a_promise[sleeping writer]",
+        ),
+    ),
 )

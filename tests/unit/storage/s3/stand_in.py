@@ -11,6 +11,7 @@ It refuses a key that is a folder of another key that was ever made, as servers 
 as files.
 """
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -128,12 +129,21 @@ class S3Store:
         return f"{kind}-{self._names}"
 
     def _put_object(
-        self, *, Key: str, Body: Any, Metadata: dict[str, str], IfNoneMatch: str = ""
+        self,
+        *,
+        Key: str,
+        Body: Any,
+        Metadata: dict[str, str] | None = None,
+        IfNoneMatch: str = "",
+        IfMatch: str = "",
     ) -> dict[str, Any]:
         data = Body if isinstance(Body, bytes) else Body.read()
         self._require_absent(Key, IfNoneMatch)
+        if IfMatch and self._found(self.objects, Key, "NoSuchKey").etag != IfMatch:
+            raise Refused(412, "PreconditionFailed")
         self._require_a_file(Key)
-        self.objects[Key] = Stored(data, Metadata, self._new_name("etag"))
+        # As S3's: equal contents have equal ETags.
+        self.objects[Key] = Stored(data, Metadata or {}, f'"{hashlib.md5(data).hexdigest()}"')
         return {"ETag": self.objects[Key].etag}
 
     def _require_absent(self, key: str, condition: str) -> None:
