@@ -251,9 +251,7 @@ def plan_view(
         CorruptDataError: no bookie gives a ledger's add record.
     """
     _require_offsets(view, offsets)
-    slices: list[AnySlice] = []
-    if offsets.begin < min(offsets.end, view.record.freed):
-        slices += (tier or TierRows(view.record)).slices(offsets.begin, offsets.end)
+    slices = _slices_of_table(view, offsets, tier)
     listed = list(view.ledgers_in(offsets.begin, offsets.end))
     metadata = _metadata(cluster, view, listed, skips_lost=skips_lost)
     least = _least_times(view)
@@ -274,6 +272,12 @@ def plan_view(
             )
         ]
         return planner.marked(_tasks(slices, planner.ledgers, task_bytes, least_tasks))
+
+
+def _slices_of_table(view: LogView, offsets: OffsetRange, tier: TierRows | None) -> list[AnySlice]:
+    if offsets.begin >= min(offsets.end, view.record.freed):
+        return []
+    return [*(tier or TierRows(view.record)).slices(offsets.begin, offsets.end)]
 
 
 def _require_offsets(view: LogView, offsets: OffsetRange) -> None:
