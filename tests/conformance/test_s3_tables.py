@@ -18,6 +18,8 @@ from bkspark.table.table import Table, open_table
 from tests.kit.delta import HandTable
 from tests.kit.s3 import S3Proxy, S3Server
 
+pytestmark = pytest.mark.thorough
+
 COLUMNS = {"_offset": "long", "k": "long", "v": "string"}
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
 

@@ -29,6 +29,11 @@ def read_by_us(
     """The rows of a log whose columns are those of ``schema``; others than ``there`` are gone."""
     table = open_table(owner.path, columns[OFFSET].physical_name)
     missing = [(offset, offset + 1) for offset in range(ROWS) if offset not in there]
+    if missing:
+        with pytest.raises(TableChangedError) as error:
+            list(read_range(table, table.snapshot(), 0, ROWS, pa.schema([]), columns))
+        gone = [(n, n + 1) for begin, end in error.value.missing for n in range(begin, end)]
+        assert gone == missing
     batches = list(read_range(table, table.snapshot(), 0, ROWS, schema, columns, missing))
     return pa.Table.from_batches(batches).sort_by(OFFSET).select(schema.names)
 
@@ -45,8 +50,8 @@ def read_by_deltalake(owner: Owner, schema: pa.Schema, offset_column: str) -> pa
     """The rows with the names that the owner knows."""
     rows = pa.table(DeltaTable(owner.path).scan())
     rows = rows.rename_columns([OFFSET if n == offset_column else n for n in rows.column_names])
-    rows = rows.filter(pc.less(rows.column(OFFSET), ROWS)).sort_by(OFFSET)
-    return rows.select(schema.names).cast(schema)
+    rows = rows.select(schema.names).cast(schema)
+    return rows.filter(pc.less(rows.column(OFFSET), ROWS)).sort_by(OFFSET)
 
 
 def assert_equal(found: pa.Table, wanted: pa.Table) -> None:

@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from bkspark.errors import CorruptDataError, TableUnavailableError, UnsupportedTableError
+from bkspark.errors import (
+    CorruptDataError,
+    TableChangedError,
+    TableUnavailableError,
+    UnsupportedTableError,
+)
 from bkspark.table.deletion_vectors import DeletionVector, inline_rows
 from bkspark.table.table import open_table
 from tests.kit.delta import HandTable, base85, bitmap, inline_vector
@@ -46,6 +51,9 @@ def test_deleted_rows_are_not_read(
     data = bitmap((0, kind, rows))
     make = inline_vector if is_inline else table.vector_file
     table.delete_rows(name, make(data, len(rows)))
+    with pytest.raises(TableChangedError) as error:
+        read(table.path, 0, 10_000)
+    assert [n for begin, end in error.value.missing for n in range(begin, end)] == rows
     left = sorted(set(range(10_000)) - set(rows))
     assert read(table.path, 0, 10_000, missing=gaps(rows)) == expected(*left)
     [file] = open_table(str(table.path)).snapshot().files
@@ -57,6 +65,14 @@ def test_a_later_vector_takes_the_place_of_the_one_before(table: HandTable) -> N
     table.delete_rows(name, inline_vector(bitmap((0, "array", [1])), 1))
     table.delete_rows(name, table.vector_file(bitmap((0, "array", [1, 2])), 2, folder="ab"))
     assert read(table.path, 0, 4, missing=[(1, 3)]) == expected(0, 3)
+
+
+def test_a_commit_may_say_in_any_order_what_it_does(table: HandTable) -> None:
+    name = table.append(rows_of(0, 1, 2, 3))
+    add = {**table.live[name], "deletionVector": inline_vector(bitmap((0, "array", [1])), 1)}
+    removed = table.remove(name)
+    table.commit({"add": add}, removed, operation="DELETE")
+    assert read(table.path, 0, 4, missing=[(1, 2)]) == expected(0, 2, 3)
 
 
 def test_an_absolute_vector_of_the_table_is_read(table: HandTable) -> None:

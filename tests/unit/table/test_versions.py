@@ -177,6 +177,7 @@ def test_compacted_commits_are_left_alone(two_files: HandTable) -> None:
         (lambda text: text + '{"txn": {"appId": "a"}}\n', "version"),
         (lambda text: text + '{"metaData": {"id": "a", "schemaString": "{"}}\n', "Expecting"),
     ],
+    ids=["cut", "emptied", "zeroed", "number", "size", "path", "list", "txn", "schema"],
 )
 def test_a_damaged_commit_is_named(two_files: HandTable, damage: object, reason: str) -> None:
     file = two_files.commit_file(2)
