@@ -1,7 +1,7 @@
 """Reads a data file of a table: the row groups that may have wanted offsets, batch by batch.
 
-Memory is bounded by a batch, and in a bucket by the wanted columns of one row group. Each row keeps
-its number in the file, by which deletion vectors name rows.
+Memory is bounded by a batch and the stored bytes of the wanted columns of one row group. Each row
+keeps its number in the file, by which deletion vectors name rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,6 @@ from bkspark.table.paths import path_below
 from bkspark.table.snapshot import TableFile
 
 BATCH_ROWS = 65_536
-_BUFFER_BYTES = 2**20
 _JULIAN = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 
 
@@ -132,7 +131,6 @@ def opened(folder: Folder, file: TableFile) -> Iterator[DataFile]:
         with asking_for(folder.url, file.path):
             parquet = pq.ParquetFile(
                 source,
-                buffer_size=_BUFFER_BYTES,
                 # Spark writes timestamps as INT96, and nanoseconds wrap before 1677 and after 2262.
                 coerce_int96_timestamp_unit="us",
                 page_checksum_verification=True,
