@@ -108,6 +108,8 @@ def read(
     ending_offsets: "int | str | Mapping[str, Mapping[str, int]] | None" = None,
     starting_timestamp: "datetime | int | None" = None,
     ending_timestamp: "datetime | int | None" = None,
+    version_as_of: int | None = None,
+    timestamp_as_of: "datetime | int | None" = None,
     **options: object,
 ) -> "DataFrame":
     """Read a log as a DataFrame.
@@ -126,6 +128,8 @@ def read(
         starting_timestamp, ending_timestamp: instead of offsets, read what was committed at the
             first of these times or later, and before the second; each a ``datetime`` with a time
             zone, or milliseconds since 1970.
+        version_as_of, timestamp_as_of: instead of an end, read the log as it was once it had this
+            version of ``view=history``, or as it was at this time.
         options: further options of ``format("bookkeeper")``, by name.
 
     Raises:
@@ -139,6 +143,8 @@ def read(
         "endingOffsets": ending_offsets,
         "startingTimestamp": starting_timestamp,
         "endingTimestamp": ending_timestamp,
+        "versionAsOf": version_as_of,
+        "timestampAsOf": timestamp_as_of,
         **options,
     }
     return read_log(spark, log, columns, given)

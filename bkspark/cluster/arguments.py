@@ -121,28 +121,36 @@ def milliseconds_or_none(what: str, given: object) -> int | None:
     return None if seconds is None else int(seconds * 1000)
 
 
-def milliseconds_since_1970(what: str, given: object) -> int:
+def milliseconds_since_1970(what: str, given: object, *, is_after: bool = False) -> int:
     """Return a time, given as ``datetime`` with a time zone or in milliseconds since 1970.
 
     A part of a millisecond is rounded up, so no earlier time is at or after the result.
+
+    Args:
+        is_after: whether to return the first millisecond after the time.
 
     Raises:
         InvalidRequestError: a ``datetime`` without a time zone, a time before 1970, or any other
             value; names it as ``what``.
     """
     if not isinstance(given, datetime):
-        return whole_number(what, given, least=0)
+        return whole_number(what, given, least=0) + is_after
     if given.utcoffset() is None:
         raise InvalidRequestError(
             f"{what} has no time zone: {shown(str(given))}",
             hint="give one, for example with .astimezone() for the zone of this host",
         )
     microseconds = (given - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    if is_after:
+        return whole_number(what, microseconds // 1_000, least=0) + 1
     return whole_number(what, -(-microseconds // 1_000), least=0)
 
 
-def time_in_text(what: str, given: str) -> int:
+def time_in_text(what: str, given: str, *, is_after: bool = False) -> int:
     """Return a time in milliseconds since 1970, given as such or in ISO 8601 with a time zone.
+
+    Args:
+        is_after: whether to return the first millisecond after the time.
 
     Raises:
         InvalidRequestError: any other text, a time without a time zone or before 1970; names it as
@@ -151,7 +159,7 @@ def time_in_text(what: str, given: str) -> int:
     text = given.strip()
     try:
         if text.isdecimal():
-            return whole_number(what, bounds.whole(text), least=0)
+            return whole_number(what, bounds.whole(text), least=0) + is_after
         time = datetime.fromisoformat(text)
     except ValueError:
         raise InvalidRequestError(
@@ -163,7 +171,7 @@ def time_in_text(what: str, given: str) -> int:
             f"{what} has no time zone: {shown(given)}",
             hint="add one, for example Z for UTC or +01:00",
         )
-    return milliseconds_since_1970(what, time)
+    return milliseconds_since_1970(what, time, is_after=is_after)
 
 
 def instance(what: str, given: object, kind: type[T], *, hint: str) -> T:

@@ -159,6 +159,18 @@ OPTIONS: Mapping[str, SourceOption] = {
         "`latest` begins at the log's end.",
         _READS,
     ),
+    "versionAsOf": SourceOption(
+        "",
+        "Read the log as it was once it had this version of `view=history`. Instead of "
+        "`endingOffsets`.",
+        (Use.BATCH_READ,),
+    ),
+    "timestampAsOf": SourceOption(
+        "",
+        "Read the log as it was at this time, given as for `startingTimestamp`. Instead of "
+        "`endingOffsets`.",
+        (Use.BATCH_READ,),
+    ),
     "maxEntriesPerTrigger": SourceOption(
         "", "The most rows that a micro-batch reads.", (Use.STREAM_READ,)
     ),

@@ -55,8 +55,6 @@ _POINTERS: Mapping[str, tuple[str, ...]] = {
     _LOG: ("subscribe", "subscribePattern", "assign", "topic", "topics", "table", "dbtable", "log"),
     _CLUSTER: ("bootstrap.servers", "brokers", "serviceUrl", "uri", "url"),
     _RANGE: (
-        "versionAsOf",
-        "timestampAsOf",
         "as-of-timestamp",
         "snapshot-id",
         "start-snapshot-id",
@@ -198,7 +196,28 @@ _TIMES = ("Timestamp", "OffsetsByTimestamp")
 
 _STRATEGY = "startingOffsetsByTimestampStrategy"
 
+_AS_OF = ("versionAsOf", "timestampAsOf")
+
 VIEW_NAMES = ("logs", "ledgers", "fragments", "bookies", "history", "underreplicated", "recoveries")
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRange:
+    """The range of a read by times and versions of commits; offsets say what these leave open.
+
+    Attributes:
+        starting_ms, ending_ms: when the first entry to read and the first one not to read were
+            committed, in milliseconds since 1970; None if offsets say it.
+        requires_start: whether it is an error that nothing was committed since ``starting_ms``.
+        requires_end: whether it is an error that nothing from before ``ending_ms`` is left.
+        version: the version of the log that the read ends with; None for any.
+    """
+
+    starting_ms: int | None = None
+    ending_ms: int | None = None
+    requires_start: bool = False
+    requires_end: bool = False
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +228,6 @@ class ReadOptions:
         includes_metadata: whether rows tell their place in the log and their time.
         columns: the names of the columns to read, in this order; None for all.
         starting_offset, ending_offset: a log offset, or None for earliest and latest.
-        starting_ms, ending_ms: when the first entry to read and the first one not to read were
-            committed, in milliseconds since 1970; None if offsets say it.
-        requires_start: whether it is an error that nothing was committed since ``starting_ms``.
         trigger_entries, trigger_bytes: most entries and bytes in a micro-batch; None for no limit.
         task_bytes: approximate bytes per reading task; None to decide by size and cores.
         least_tasks: approximate number of reading tasks that is wanted at least.
@@ -221,9 +237,7 @@ class ReadOptions:
     columns: tuple[str, ...] | None
     starting_offset: int | None
     ending_offset: int | None
-    starting_ms: int | None
-    ending_ms: int | None
-    requires_start: bool
+    commits: CommitRange
     fails_on_loss: bool
     trigger_entries: int | None
     trigger_bytes: int | None
@@ -354,23 +368,50 @@ class _Parser:
         )
 
     def _read(self) -> ReadOptions:
-        begins, ends = self._time("starting"), self._time("ending")
-        if begins is not None and ends is not None and begins > ends:
-            self._problems.append("startingTimestamp is after endingTimestamp")
         return ReadOptions(
             includes_metadata=self._flag("includeMetadata", False),
             columns=self._columns(),
             starting_offset=self._offset("startingOffsets", "earliest"),
             ending_offset=self._offset("endingOffsets", "latest"),
-            starting_ms=begins,
-            ending_ms=ends,
-            requires_start=self._requires_start(),
+            commits=self._commits(),
             fails_on_loss=self._flag("failOnDataLoss", True),
             trigger_entries=self._trigger_entries(),
             trigger_bytes=self._size("maxBytesPerTrigger", 0, bounds.TRIGGER_MAX) or None,
             task_bytes=self._size("maxBytesPerPartition", 0, bounds.TASK_BYTES_MAX) or None,
             least_tasks=self._number("minPartitions", 1, bounds.TASKS_MAX),
         )
+
+    def _commits(self) -> CommitRange:
+        begins, ends = self._time("starting"), self._time("ending")
+        if begins is not None and ends is not None and begins > ends:
+            self._problems.append("startingTimestamp is after endingTimestamp")
+        version, as_of = (self._as_of(name) for name in _AS_OF)
+        return CommitRange(
+            starting_ms=begins,
+            ending_ms=ends if as_of is None else as_of,
+            requires_start=self._requires_start(),
+            requires_end=as_of is not None,
+            version=version,
+        )
+
+    def _as_of(self, name: str) -> int | None:
+        """Return the version, or the first millisecond after the time, that ends a read."""
+        text = self._get(name)
+        if text is None:
+            return None
+        ends = ("endingOffsets", *(f"ending{kind}" for kind in _TIMES))
+        others = [other for other in (*ends, *_AS_OF) if other != name and self._get(other)]
+        if self._get("ledgerId") is not None:
+            others.append("ledgerId, which is no log")
+        if others:
+            self._problems.append(f"give {name} or {others[0]}, not both")
+        if name == "versionAsOf":
+            return self._take(name, _id, "a version of the log, a number >= 0")
+        try:
+            return arguments.time_in_text(name, text, is_after=True)
+        except InvalidRequestError as error:
+            self._problems.append(str(error))
+            return None
 
     def _trigger_entries(self) -> int | None:
         names = ("maxEntriesPerTrigger", "maxOffsetsPerTrigger")
@@ -496,7 +537,7 @@ class _Parser:
         """Return the ``starting`` or ``ending`` time, in milliseconds."""
         names = [f"{which}{kind}" for kind in _TIMES]
         found: dict[str, int | None] = {}
-        for name, convert in zip(names, (arguments.time_in_text, self._time_in_json)):
+        for name in names:
             text = self._get(name)
             if text is None:
                 continue
@@ -505,7 +546,10 @@ class _Parser:
                 if self._get(other) is not None:
                     self._problems.append(f"give {name} or {said}, not both")
             try:
-                found[name] = convert(name, text)
+                is_json = name != names[0]
+                found[name] = (self._time_in_json if is_json else arguments.time_in_text)(
+                    name, text
+                )
             except InvalidRequestError as error:
                 self._problems.append(str(error))
         self._require_one_value(found)

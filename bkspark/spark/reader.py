@@ -29,7 +29,7 @@ from bkspark.log.reading.read_slices import OffsetRange, ReadTask, plan_ledger, 
 from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.protocol.log.data_loss import LogGeneration, truncated
 from bkspark.protocol.log.record import LogRecord
-from bkspark.spark.options import Options, ReadOptions
+from bkspark.spark.options import CommitRange, Options, ReadOptions
 from bkspark.spark.schema import (
     chosen,
     expected_by_spark,
@@ -261,16 +261,30 @@ def require_start(read: ReadOptions, begin: int, end: int, log_name: str) -> Non
     Raises:
         NoSuchEntryError: nothing was committed at the starting time or later.
     """
-    if read.requires_start and begin >= end:
+    if read.commits.requires_start and begin >= end:
         raise NoSuchEntryError(
-            f"nothing was committed to log {log_name!r} at {read.starting_ms} ms since 1970 or "
-            "later",
+            f"nothing was committed to log {log_name!r} at {read.commits.starting_ms} ms since "
+            "1970 or later",
             hint="give an earlier time, or set startingOffsetsByTimestampStrategy=latest",
         )
 
 
+def _require_end(log: LogRecord, end: int, commits: CommitRange) -> None:
+    """Check that the log has entries from before the time of a read as of this time.
+
+    Raises:
+        NoSuchEntryError: it has none, or none any more.
+    """
+    if end <= log.first_offset and commits.ending_ms is not None:
+        raise NoSuchEntryError(
+            f"log {log.name!r} has nothing from {commits.ending_ms - 1} ms since 1970 or before: "
+            f"{log.shown_oldest_version}",
+            hint="give a later time; view=history shows the versions and their times",
+        )
+
+
 def _with_offsets_of_times(cluster: Cluster, log: LogRecord, options: Options) -> Options:
-    """Return ``options`` with the offsets at which the range of times begins and ends."""
+    """Return ``options`` with the offsets of the range of times and versions."""
 
     def offset(ms: int | None, given: int | None) -> int | None:
         if ms is None:
@@ -278,10 +292,14 @@ def _with_offsets_of_times(cluster: Cluster, log: LogRecord, options: Options) -
         watch = LogWatch(cluster, log.name, options.password)
         return offset_since(cluster, log, watch, options, ms)
 
-    read = options.read
+    read, commits = options.read, options.read.commits
     first, end = read.starting_offset, read.ending_offset
-    begins, stops = offset(read.starting_ms, first), offset(read.ending_ms, end)
-    if read.requires_start and begins is not None and begins >= log.end_offset:
+    if commits.version is not None:
+        end = log.end_of_version(commits.version)
+    begins, stops = offset(commits.starting_ms, first), offset(commits.ending_ms, end)
+    if commits.requires_end and stops is not None:
+        _require_end(log, stops, commits)
+    if commits.requires_start and begins is not None and begins >= log.end_offset:
         watch = LogWatch(cluster, log.name, options.password)
         require_start(read, begins, watch.look().end_offset, log.name)
     return replace(options, read=replace(read, starting_offset=begins, ending_offset=stops))

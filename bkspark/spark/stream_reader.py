@@ -122,9 +122,11 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
     def _wanted_start(self, progress: _Progress, extent: Extent) -> int:
         """Return the offset that the options name; below 0 for the log's end."""
         read = self._options.read
-        if read.starting_ms is not None:
+        if read.commits.starting_ms is not None:
             log, watch = self._look().record, progress.watch
-            begin = offset_since(progress.cluster, log, watch, self._options, read.starting_ms)
+            begin = offset_since(
+                progress.cluster, log, watch, self._options, read.commits.starting_ms
+            )
             require_start(read, begin, extent.end_offset, log.name)
             return begin
         return extent.first_offset if read.starting_offset is None else read.starting_offset

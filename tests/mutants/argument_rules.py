@@ -176,7 +176,7 @@ MUTANTS = (
     Mutant(
         "a read may begin at a time after all rows, whatever its strategy",
         "require_start",
-        Replace("read.requires_start and begin >= end", "False"),
+        Replace("read.commits.requires_start and begin >= end", "False"),
         (
             f"{KAFKA}::test_a_batch_read_of_kafkas_options",
             f"{KAFKA}::test_a_stream_read_of_kafkas_options",

@@ -10,6 +10,7 @@ OPENINGS = "tests/integration/log/test_log_openings.py"
 FOLLOWING = "tests/integration/log/test_log_following.py"
 
 EMPTY = "tests/integration/log/test_empty_ledgers.py"
+VERSIONS = "tests/unit/spark/test_time_travel.py"
 
 MUTANTS = (
     Mutant(
@@ -107,5 +108,33 @@ MUTANTS = (
         "journals.journal_pages",
         Replace("return found", "return () if problems else found", at=0),
         (f"{FOLLOWING}::test_a_record_that_is_torn_behind_the_end_hides_nothing_in_front_of_it",),
+    ),
+    # --- versions --------------------------------------------------------------------------------
+    Mutant(
+        "a version in the middle of a compacted ledger is read to the ledger's end",
+        "LogContents.end_of_version",
+        Replace("found[1] == version", "True", at=0),
+        (f"{VERSIONS}::test_versions_that_were_compacted_are_read_by_time",),
+    ),
+    Mutant(
+        "a version whose rows are truncated is read as if it had none",
+        "LogContents.end_of_version",
+        Replace("found[0].end_offset > self.first_offset", "True"),
+        (f"{VERSIONS}::test_versions_that_were_truncated_or_overwritten_away",),
+    ),
+    Mutant(
+        "versions on a page are counted from the first page",
+        "place_of_version",
+        Replace(
+            "place_of_version(source.contents(one).stretches, first, version, source)",
+            "place_of_version(source.contents(one).stretches, first_version, version, source)",
+        ),
+        (f"{VERSIONS}::test_a_version_is_found_on_pages_and_in_compacted_places",),
+    ),
+    Mutant(
+        "a log is empty as of a time before its oldest rows",
+        "reader._require_end",
+        Replace("end <= log.first_offset and commits.ending_ms is not None", "False"),
+        (f"{VERSIONS}::test_versions_that_were_truncated_or_overwritten_away",),
     ),
 )

@@ -148,11 +148,11 @@ SCENARIOS: dict[str, Callable[[Scene], object]] = {
     "read-subscribe": lambda s: _read(
         s, s.reader().option("subscribe", "a").option("path", SOURCE)
     ),
-    "read-versionAsOf": lambda s: _read(
-        s, s.reader().option("versionAsOf", 1).option("path", SOURCE)
+    "read-snapshot-id": lambda s: _read(
+        s, s.reader().option("snapshot-id", 1).option("path", SOURCE)
     ),
-    "read-timestampAsOf": lambda s: _read(
-        s, s.reader().option("timestampAsOf", "2026-01-01").option("path", SOURCE)
+    "read-startingVersion": lambda s: _read(
+        s, s.reader().option("startingVersion", 1).option("path", SOURCE)
     ),
     "follow-minOffsetsPerTrigger": lambda s: _read(
         s, s.reader(stream=True).option("minOffsetsPerTrigger", 5).option("path", SOURCE)

@@ -53,8 +53,8 @@ EXPECTED: dict[str, list[int] | str] = {
     "follow-path-option": STREAM,
     "follow-schema": STREAM,
     "read-subscribe": "unknown option 'subscribe': give the log's name to load(NAME)",
-    "read-versionAsOf": f"unknown option 'versionasof': {RANGE}",
-    "read-timestampAsOf": f"unknown option 'timestampasof': {RANGE}",
+    "read-snapshot-id": f"unknown option 'snapshot-id': {RANGE}",
+    "read-startingVersion": f"unknown option 'startingversion': {RANGE}",
     "follow-minOffsetsPerTrigger": (
         "unknown option 'minoffsetspertrigger': maxEntriesPerTrigger limits a micro-batch"
     ),

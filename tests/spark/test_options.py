@@ -7,6 +7,7 @@ import pytest
 from places import LOG, Place, refusal
 from pyspark.sql import SparkSession
 
+import bkspark
 from bkspark.admin.bookies import label
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
@@ -347,11 +348,23 @@ def test_views_say_what_is_there(spark, place: Place):
     history = place.read(view="history").orderBy("first_offset").collect()
     assert [(row.first_offset, row.entries) for row in history] == [(0, 6), (6, 4)]
     assert [tuple(done) for done in history[0].transactions] == [("app", 7)]
+    assert [place.read(versionAsOf=row.version).count() for row in history] == [6, 10]
+    as_of = {"version_as_of": history[0].version, "metadataServiceUri": place.uri}
+    assert bkspark.read(place.spark, "events", **as_of).count() == 6
     assert place.read(view="underreplicated").count() == 0
     place.entry_logs(0)[0].unlink()
     place.entry_logs(1)[-1].unlink()
     missing = place.read(view="underreplicated").collect()
     assert {row.bookie_id for row in missing} == {"bookie-1", "bookie-2"}
+
+
+def test_a_temporary_view_reads_a_version(spark, ten: Place):
+    for option, count in (("versionAsOf '0'", 6), ("timestampAsOf '2100-01-01T00:00:00Z'", 10)):
+        spark.sql(
+            f"CREATE OR REPLACE TEMPORARY VIEW as_it_was USING bookkeeper OPTIONS "
+            f"(metadataServiceUri '{ten.uri}', path '{LOG}', {option})"
+        )
+        assert spark.sql("select count(*) from as_it_was").first()[0] == count
 
 
 def test_a_view_may_be_projected_and_queried_with_sql(spark, ten: Place):

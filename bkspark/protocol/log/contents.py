@@ -31,7 +31,7 @@ table counts as dropped until it is deleted ("tier", rule 2).
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bkspark.errors import InvalidRequestError
+from bkspark.errors import InvalidRequestError, NoSuchEntryError
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
@@ -428,6 +428,43 @@ class LogContents:
             return self.ledgers[-1].end_offset
         begin = self.first_offset - self.dropped.of_tail
         return begin if self.tier is None else max(self.tier.freed, begin)
+
+    def end_of_version(self, version: int) -> int:
+        """Return the offset after the entries that the log had once it had ``version``.
+
+        Raises:
+            NoSuchEntryError: the log has no such version yet, or does not have it any more.
+        """
+        first, stretches = self.listed.first_version, self.stretches
+        found = ledger_list.place_of_version(stretches, first, version, self.source)
+        if found is not None and found[1] == version and found[0].end_offset > self.first_offset:
+            return found[0].end_offset
+        if found is not None and found[1] != version:
+            raise NoSuchEntryError(
+                f"version {version} of log {self.name!r} was compacted into version {found[1]}",
+                hint=f"read version {found[1]}, or the time of the version with timestampAsOf",
+            )
+        newest = first + ledger_list.versions_of(stretches) - 1
+        if version > newest:
+            known = f"the newest one is {newest}" if stretches else "it has none now"
+            raise NoSuchEntryError(
+                f"log {self.name!r} has no version {version} yet: {known}",
+                hint="a ledger has a version once it is closed; view=history shows the versions",
+            )
+        raise NoSuchEntryError(
+            f"version {version} of log {self.name!r} cannot be read any more: "
+            f"{self.shown_oldest_version}",
+            hint="view=history shows the versions",
+        )
+
+    @property
+    def shown_oldest_version(self) -> str:
+        """The oldest version that can be read, for messages."""
+        first = self.listed.first_version
+        found = ledger_list.place_of_version(self.stretches, first, first, self.source)
+        if found is None or found[0].end_offset <= self.first_offset:
+            return "no version can be read now"
+        return f"the oldest version that can be read is {found[1]}"
 
     @property
     def last_ms(self) -> int:

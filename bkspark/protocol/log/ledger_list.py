@@ -204,6 +204,28 @@ def versions_of(stretches: Iterable[Stretch]) -> int:
     )
 
 
+def place_of_version(
+    stretches: Iterable[Stretch], first_version: int, version: int, source: PageSource
+) -> tuple[LoggedLedger, int] | None:
+    """Return the place that ``version`` joined, and the version of its ledger; None without any.
+
+    The two versions differ if a compaction put the ledger of ``version`` into a later one. Reads
+    one page per level.
+
+    Args:
+        first_version: of the first of ``stretches``.
+    """
+    past = first_version
+    for one in stretches:
+        first, past = past, past + versions_of([one])
+        if not first <= version < past:
+            continue
+        if isinstance(one, LogPage):
+            return place_of_version(source.contents(one).stretches, first, version, source)
+        return one, past - 1
+    return None
+
+
 def pages_of(stretches: Iterable[Stretch]) -> tuple[LogPage, ...]:
     return tuple(one for one in stretches if isinstance(one, LogPage))
 

@@ -74,16 +74,16 @@ def test_an_end_is_not_the_earliest_and_a_ledger_is_no_log() -> None:
 def test_times_in_json() -> None:
     read = read_options(
         startingOffsetsByTimestamp=of_log(T), endingOffsetsByTimestamp=of_log(T + 1)
-    )
+    ).commits
     assert (read.starting_ms, read.ending_ms, read.requires_start) == (T, T + 1, True)
-    assert not read_options(startingTimestamp=T).requires_start
+    assert not read_options(startingTimestamp=T).commits.requires_start
     both = read_options(startingTimestamp=T, startingOffsetsByTimestamp=of_log(T))
-    assert both.starting_ms == T
+    assert both.commits.starting_ms == T
     for strategy, requires in (("latest", False), ("error", True), ("ERROR", True)):
         given = {"startingOffsetsByTimestampStrategy": strategy}
-        assert read_options(startingTimestamp=T, **given).requires_start == requires
+        assert read_options(startingTimestamp=T, **given).commits.requires_start == requires
         by_json = {"startingOffsetsByTimestamp": of_log(T)}
-        assert read_options(**by_json, **given).requires_start == requires
+        assert read_options(**by_json, **given).commits.requires_start == requires
 
 
 def test_two_names_of_one_option_have_one_value() -> None:

@@ -64,7 +64,13 @@ READING = {
     "failOnDataLoss",
     "maxBytesPerPartition",
 }
-ENDING = {"endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"}
+ENDING = {
+    "endingOffsets",
+    "endingTimestamp",
+    "endingOffsetsByTimestamp",
+    "versionAsOf",
+    "timestampAsOf",
+}
 WRITING = {"txnAppId", "txnVersion", "truncate"}
 ALLOWED = {
     Use.BATCH_READ: READING | WRITING | ENDING | {"ledgerId", "view"},
