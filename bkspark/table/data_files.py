@@ -42,6 +42,21 @@ class FileBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class RowGroup:
+    """A part of a data file.
+
+    Attributes:
+        first_row: the number of its first row in the file.
+        first_offset, last_offset: bounds of the wanted offsets in it.
+    """
+
+    number: int
+    first_row: int
+    first_offset: int
+    last_offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class DataFile:
     """An opened data file."""
 
@@ -61,35 +76,36 @@ class DataFile:
         known = self.parquet.metadata.metadata or {}
         return any(key in known for key in _JULIAN)
 
-    def row_groups(self, offsets: str, begin: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    def row_groups(self, offsets: str, begin: int, end: int) -> list[RowGroup]:
         """The row groups that may have offsets of [begin, end).
 
         Args:
             offsets: the column of offsets.
-
-        Yields:
-            The group's number, the number of its first row, and bounds of its offsets.
         """
-        metadata = self.parquet.metadata
-        paths = [metadata.schema.column(n).path for n in range(metadata.num_columns)]
-        column = paths.index(offsets)
+        found = []
         first_row = 0
-        for number in range(metadata.num_row_groups):
-            group = metadata.row_group(number)
-            known = group.column(column).statistics
-            first, last = begin, end - 1
-            if known is not None and known.has_min_max:
-                first, last = int(known.min), int(known.max)
-            if first < end and begin <= last:
-                yield number, first_row, first, last
-            first_row += group.num_rows
-
-    def batches(self, group: int, first_row: int, names: Sequence[str]) -> Iterator[FileBatch]:
-        """The rows of a row group, with the named columns."""
         with asking_for(self.url, self.path):
-            fetch_ahead(self.source, self._ranges(group, names))
+            metadata = self.parquet.metadata
+            paths = [metadata.schema.column(n).path for n in range(metadata.num_columns)]
+            column = paths.index(offsets)
+            for number in range(metadata.num_row_groups):
+                group = metadata.row_group(number)
+                known = group.column(column).statistics
+                first, last = begin, end - 1
+                if known is not None and known.has_min_max:
+                    first, last = int(known.min), int(known.max)
+                if first < end and begin <= last:
+                    found.append(RowGroup(number, first_row, first, last))
+                first_row += group.num_rows
+        return found
+
+    def batches(self, group: RowGroup, names: Sequence[str]) -> Iterator[FileBatch]:
+        """The rows of a row group, with the named columns."""
+        first_row = group.first_row
+        with asking_for(self.url, self.path):
+            fetch_ahead(self.source, self._ranges(group.number, names))
             found = self.parquet.iter_batches(
-                BATCH_ROWS, row_groups=[group], columns=list(names), use_threads=False
+                BATCH_ROWS, row_groups=[group.number], columns=list(names), use_threads=False
             )
         while True:
             with asking_for(self.url, self.path):

@@ -233,12 +233,13 @@ class _Reading:
             if index is None:
                 return  # rows of others, which have no offsets
             offsets = fields[index].name
-            for group, first_row, first, last in data.row_groups(offsets, bits.begin, bits.end):
+            for group in data.row_groups(offsets, bits.begin, bits.end):
                 # Rows that were given before are still looked at: an offset may be there twice.
-                is_done = bits.are_done(first, last)
+                is_done = bits.are_done(group.first_offset, group.last_offset)
                 wanted = _NothingElse() if is_done else _Wanted(self._schema, plan, data, file)
-                for batch in data.batches(group, first_row, [offsets, *wanted.names]):
-                    rows = _admitted(bits, batch, offsets, deleted)
+                for batch in data.batches(group, [offsets, *wanted.names]):
+                    with asking_for(data.url, data.path):
+                        rows = _admitted(bits, batch, offsets, deleted)
                     if len(rows) and not is_done:
                         yield wanted.taken(batch, offsets, rows)
 

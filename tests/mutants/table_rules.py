@@ -108,8 +108,10 @@ MUTANTS = (
         "a second pass does not look at what the first gave",
         "_Reading._rows_of",
         Replace(
-            "is_done = bits.are_done(first, last)",
-            "is_done = bits.are_done(first, last)\nif is_done:\n    continue",
+            "is_done = bits.are_done(group.first_offset, group.last_offset)",
+            "is_done = bits.are_done(group.first_offset, group.last_offset)\n"
+            "if is_done:\n"
+            "    continue",
         ),
         (f"{RANGES}::test_an_offset_that_is_twice_in_the_newer_version_is_named",),
     ),

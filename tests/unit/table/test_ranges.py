@@ -11,6 +11,7 @@ import pytest
 
 from bkspark.errors import CorruptDataError, TableChangedError
 from bkspark.table import reading
+from bkspark.table.data_files import RowGroup
 from bkspark.table.reading import read_range
 from bkspark.table.table import open_table
 from tests.kit.delta import HandTable
@@ -40,6 +41,13 @@ def test_the_offsets_come_first_and_then_the_columns_as_wanted(two_files: HandTa
     assert read(two_files.path, 3, 4, pa.schema([])) == [{"_offset": 3}]
 
 
+def test_a_part_of_a_version_goes_to_another_process(two_files: HandTable) -> None:
+    snapshot = open_table(str(two_files.path)).snapshot()
+    part = pickle.loads(pickle.dumps(snapshot.within(2, 4)))
+    assert [file.first_offset for file in part.files] == [2]
+    assert read(two_files.path, 2, 4, snapshot=part) == expected(2, 3)
+
+
 def test_files_and_row_groups_without_wanted_offsets_are_not_read(
     table: HandTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -48,9 +56,9 @@ def test_files_and_row_groups_without_wanted_offsets_are_not_read(
     seen = []
     batches = reading.DataFile.batches
 
-    def noted(data: reading.DataFile, group: int, *rest: Any) -> Any:
-        seen.append((data.path, group))
-        return batches(data, group, *rest)
+    def noted(data: reading.DataFile, group: RowGroup, names: list[str]) -> Any:
+        seen.append((data.path, group.number))
+        return batches(data, group, names)
 
     monkeypatch.setattr(reading.DataFile, "batches", noted)
     assert read(table.path, 3, 5) == expected(3, 4)
@@ -138,9 +146,9 @@ def test_what_was_given_before_is_not_read_again(
     asked = []
     taken = reading.DataFile.batches
 
-    def noted(data: reading.DataFile, group: int, first: int, columns: list[str]) -> Any:
-        asked.append((group, columns))
-        return taken(data, group, first, columns)
+    def noted(data: reading.DataFile, group: RowGroup, columns: list[str]) -> Any:
+        asked.append((group.number, columns))
+        return taken(data, group, columns)
 
     monkeypatch.setattr(reading.DataFile, "batches", noted)
     table.rewrite(rows_of(0, 1, 2, 3), names, row_group_size=2)
@@ -225,6 +233,15 @@ def test_a_damaged_data_file_is_named(table: HandTable, damage: Callable[[bytes]
     name = table.append(rows_of(0, 1), write_page_checksum=True, compression="none")
     file = table.path / name
     file.write_bytes(damage(file.read_bytes()))
+    with pytest.raises(CorruptDataError, match=f"is damaged: {name}: "):
+        read(table.path, 0, 2)
+
+
+@pytest.mark.parametrize(
+    "offsets", [pa.array(["x"]), pa.array([{"x": 1}]), pa.array([[1]]), pa.array([0.5])]
+)
+def test_offsets_that_are_no_numbers_are_damage(table: HandTable, offsets: pa.Array) -> None:
+    name = table.append(pa.table({"_offset": offsets, "k": pa.array([1], pa.int32())}))
     with pytest.raises(CorruptDataError, match=f"is damaged: {name}: "):
         read(table.path, 0, 2)
 
