@@ -218,6 +218,7 @@ _UNREACHED = (
 
 _lock = threading.Lock()
 _filesystems: dict[str, Any] = {}
+_connecting: dict[str, threading.Lock] = {}
 # Connections of the parent process: their finalizer would wait for a thread that does not exist.
 _inherited: list[Any] = []
 
@@ -362,7 +363,13 @@ def endpoint_of(store: str) -> str:
 
 
 def _connected(store: str) -> Any:
+    found = _filesystems.get(store)
+    if found is not None:
+        return found
+    # Of the store alone: a search for credentials may hang, and concerns no other store.
     with _lock:
+        connecting = _connecting.setdefault(store, threading.Lock())
+    with connecting:
         found = _filesystems.get(store)
         if found is None:
             found = _filesystems[store] = _connect(store)
@@ -436,8 +443,8 @@ def _require_conditional_requests(filesystem: Any, store: str) -> None:
 
 
 def _after_fork() -> None:
-    global _filesystems, _lock
-    _lock = threading.Lock()
+    global _connecting, _filesystems, _lock
+    _lock, _connecting = threading.Lock(), {}
     _inherited.append(_filesystems)
     _filesystems = {}
     # Another thread of the parent may have held fsspec's lock.

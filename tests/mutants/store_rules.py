@@ -58,6 +58,15 @@ MUTANTS = (
         (f"{FILE}::test_a_named_store_takes_no_endpoint_and_no_key_of_the_process",),
     ),
     Mutant(
+        "a connection that is being made stops those to all other stores",
+        "connection._connected",
+        Replace(
+            "_connecting.setdefault(store, threading.Lock())",
+            "_connecting.setdefault('', threading.Lock())",
+        ),
+        (f"{FILE}::test_a_connection_that_hangs_stops_no_other",),
+    ),
+    Mutant(
         "equal addresses on two servers are one place",
         "admission._are_in_one_store",
         Replace("one == two or endpoint_of(one) == endpoint_of(two)", "True"),

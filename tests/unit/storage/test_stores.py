@@ -1,5 +1,7 @@
 """The file of stores: what a name means on this machine, and the mistakes in it."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -190,3 +192,27 @@ def test_a_named_store_takes_no_endpoint_and_no_key_of_the_process(file: Path) -
     assert (plain["endpoint_url"], plain["client_kwargs"]) == (None, {})
     assert "profile" not in plain
     assert connection._settings_of("") == {}
+
+
+def test_a_connection_that_hangs_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+    made: list[str] = []
+
+    def connect(store: str) -> str:
+        if store == "slow":
+            begun.set()
+            assert may_end.wait(60)
+        made.append(store)
+        return f"client of {store}"
+
+    monkeypatch.setattr(connection, "_connect", connect)
+    monkeypatch.setattr(connection, "_filesystems", {})
+    with ThreadPoolExecutor(3) as pool:
+        slow = [pool.submit(connection._connected, "slow") for _ in range(2)]
+        try:
+            assert begun.wait(60)
+            assert pool.submit(connection._connected, "east").result(30) == "client of east"
+        finally:
+            may_end.set()
+        assert [one.result(60) for one in slow] == ["client of slow"] * 2
+    assert sorted(made) == ["east", "slow"]
