@@ -23,6 +23,7 @@ from tests.spark.local_session import build_session, stop_session, worker_enviro
 
 _SMALL = {
     "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.databricks.io.skipping.mdc.rangeId.max": "4",
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
     "spark.default.parallelism": "1",
     "spark.driver.memory": "2g",
