@@ -12,7 +12,7 @@ from bkspark.errors import CorruptDataError, UnsupportedTableError
 from bkspark.format.arrow_schema import OFFSET_COLUMN
 from bkspark.storage.address import shown_url
 from bkspark.storage.folders import Folder
-from bkspark.table.asking import asking_for
+from bkspark.table.asking import FileGoneError, asking_for
 from bkspark.table.checkpoints import Action, parse_lines, read_checkpoint
 from bkspark.table.deletion_vectors import DeletionVector
 from bkspark.table.delta_types import TableColumn, parse_schema, unmapped
@@ -205,13 +205,13 @@ def first_success(
     """Replay one version from the best beginning that is whole; None if no beginning is there.
 
     Raises:
-        CorruptDataError: each beginning is damaged.
+        CorruptDataError, FileGoneError: each beginning is damaged, or lacks a file.
     """
-    problem: CorruptDataError | None = None
+    problem: CorruptDataError | FileGoneError | None = None
     for checkpoint in files.checkpoints_for(version):
         try:
             return replay(folder, files, checkpoint, version, offset_column)
-        except CorruptDataError as error:
+        except (CorruptDataError, FileGoneError) as error:
             problem = problem or error
     if problem is not None:
         raise problem

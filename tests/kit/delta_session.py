@@ -29,9 +29,10 @@ _SMALL = {
     "spark.driver.memory": "2g",
     # Tables are small: compiling their queries takes longer than running them.
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "1",
+    # A VACUUM lists its folder by so many tasks, 10,000 by default.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
 }
 
 
