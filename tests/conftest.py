@@ -14,7 +14,12 @@ from bkspark import environment
 
 from .quick_starts import ARCHIVE, quick_starts
 from .scheduling import in_order, make_scheduler
-from .thorough import leave_out_what_came_too_late, mark_folders, note_what_runs_always
+from .thorough import (
+    leave_out_what_came_too_late,
+    mark_folders,
+    mark_second_kinds,
+    note_what_runs_always,
+)
 
 if settings.get_current_profile_name() == "default":
     # How long an example takes says how busy the host is, and the second time it is another time.
@@ -49,6 +54,7 @@ def _forgetful(request: pytest.FixtureRequest) -> None:
 @pytest.hookimpl(tryfirst=True)  # before what is not asked for is left out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     mark_folders(items)
+    mark_second_kinds(items)
     items.sort(key=in_order)
     note_what_runs_always(config, items)
 

@@ -59,6 +59,20 @@ def mark_folders(items: Iterable[pytest.Item]) -> None:
             item.add_marker(pytest.mark.download)
 
 
+def mark_second_kinds(items: Iterable[pytest.Item]) -> None:
+    """Of each file, the first test runs on bookies in folders too, the others in memory alone.
+
+    Both kinds pass one conformance suite, so a test on each shows the same twice.
+    """
+    seen: dict[Path, str] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+            if item.callspec.params.get("rig") != "file":
+                continue
+            if seen.setdefault(item.path, item.originalname) != item.originalname:
+                item.add_marker(pytest.mark.thorough)
+
+
 def note_what_runs_always(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
     found = config.stash.setdefault(COLLECTED, {})
     for item in items:

@@ -13,6 +13,7 @@ from bkspark.log.batch.commit import commit
 from bkspark.log.reading.slice_reader import SliceReader
 from tests.integration.rig import SCHEMA, Rig, compressed, flat, partitions_of, rows_from
 from tests.kit.faulty import Fault, Operation
+from tests.thorough import always
 
 Rigs = Callable[..., Rig]
 WITH_OFFSET = pa.schema([("_offset", pa.int64()), *SCHEMA])
@@ -50,7 +51,7 @@ def read(rig: Rig, **options: object) -> tuple[list[tuple[object, ...]], SliceRe
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize("quorum", [(3, 3, 2), (4, 3, 2)])
+@pytest.mark.parametrize("quorum", always([(4, 3, 2)], [(3, 3, 2), (4, 3, 2)]))
 def test_the_next_replica_serves(
     rig: Rig, quorum: tuple[int, int, int], damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -14,6 +14,7 @@ from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.reading.slice_reader import SliceReader
 from tests.integration.rig import LOG, SCHEMA, Rig, compressed, flat, partitions_of, rows_from
+from tests.thorough import always
 
 QUORUMS = [
     (1, 1, 1),
@@ -36,7 +37,11 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("quorum", QUORUMS, ids=lambda sizes: "/".join(map(str, sizes)))
+@pytest.mark.parametrize(
+    "quorum",
+    always([(1, 1, 1), (5, 3, 2)], QUORUMS),
+    ids=lambda sizes: "/".join(map(str, sizes)),
+)
 def test_rows_come_back_in_partition_order(
     make_rig: Callable[..., Rig], quorum: tuple[int, int, int], shape: str
 ) -> None:
@@ -201,7 +206,7 @@ def test_a_range_of_one_row_reads_one_file(make_rig: Callable[..., Rig]) -> None
     assert len(reads) == 3
 
 
-@pytest.mark.parametrize("task_bytes", [1, 1000, 5000, 2**40])
+@pytest.mark.parametrize("task_bytes", always([1000, 2**40], [1, 1000, 5000, 2**40]))
 def test_every_range_gives_its_rows_however_tasks_are_cut(
     make_rig: Callable[..., Rig], task_bytes: int
 ) -> None:

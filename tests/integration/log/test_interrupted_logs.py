@@ -24,7 +24,7 @@ from tests.integration.rig import Rig
 from tests.kit.faulty import Fault, Moment, Operation, fail_at
 from tests.thorough import always
 
-STEP = 3
+STEP = 9
 """A test of operations takes every third one, and another run of it the next."""
 
 

@@ -27,6 +27,7 @@ from tests.integration.log_scenes import NAME, fill, values
 from tests.integration.rig import Rig, flat, partitions_of
 from tests.kit.faulty import Fault, Operation
 from tests.small_pages import forget_pages, pages_of
+from tests.thorough import always
 
 COUNTS = (2, 1, 3, 1, 1, 2, 2, 1, 1, 3, 1, 2)
 """Entries of the ledgers of a log with pages of pages."""
@@ -81,7 +82,7 @@ def test_history_shows_every_ledger_with_its_version(log: LogHandle, memory_rig:
     assert shown["bytes"] == sum(row["bytes"] for row in rows)
 
 
-@pytest.mark.parametrize("before", range(sum(COUNTS) + 1))
+@pytest.mark.parametrize("before", always(range(0, 25, 4), range(sum(COUNTS) + 1)))
 def test_a_truncation_deletes_every_ledger_that_it_hides(
     log: LogHandle, memory_rig: Rig, before: int
 ) -> None:

@@ -23,7 +23,7 @@ from .test_interrupted_collections import collect_before
 from .test_repair import VALUES, repaired, values
 from .test_repairs_between import at, naming
 
-STEP = 9
+STEP = 27
 EACH = always((0,), range(STEP))
 
 

@@ -18,7 +18,7 @@ from tests.thorough import always
 
 PARTITIONS = partitions_of(3, 2)
 OTHERS = partitions_of(2, first=50)
-STEP = 11
+STEP = 33
 EACH = always((0,), range(STEP))
 SOME = always((0,), range(0, STEP, 3))
 

@@ -17,7 +17,7 @@ from tests.kit.faulty import Crash, Fault, Moment, Operation, crash_at, fail_at,
 from tests.small_pages import pages_of
 from tests.thorough import always
 
-STEP = 31
+STEP = 62
 EACH = always((0,), range(0, STEP, 2))
 SOME = always((0,), range(0, STEP, 6))
 OPERATIONS = 90

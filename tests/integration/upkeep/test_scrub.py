@@ -40,7 +40,7 @@ def test_nothing_is_damaged_of_what_nobody_touched(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, SECRETS], ids=["CRC32C", "MAC"])
-@pytest.mark.parametrize("sizes", [(3, 3, 2), (5, 3, 2)])
+@pytest.mark.parametrize("sizes", always([(5, 3, 2)], [(3, 3, 2), (5, 3, 2)]))
 @pytest.mark.parametrize("step", always([37], [37, 5]))
 def test_every_byte_of_a_journal_that_is_flipped_is_found(
     memory_rig: Rig, sizes: tuple[int, int, int], options: dict[str, Any], step: int

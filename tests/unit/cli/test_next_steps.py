@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.thorough import always
+
 
 @pytest.mark.parametrize("is_lost", [True, False])
 @pytest.mark.parametrize("with_id", [True, False])
@@ -33,7 +35,7 @@ def test_a_cluster_without_bookies_says_how_many_to_add(run, tmp_path):
     assert "next: " not in other
 
 
-@pytest.mark.parametrize("module", ["typer", "inspect", "textwrap"])
+@pytest.mark.parametrize("module", always(["typer"], ["typer", "inspect", "textwrap"]))
 def test_ctrl_c_while_commands_are_loaded_is_one_line(tmp_path, module):
     """The module that is loaded stands for the moment at which Ctrl-C comes."""
     (tmp_path / f"{module}.py").write_text("raise KeyboardInterrupt")

@@ -30,6 +30,7 @@ from bkspark.cli.output import (
 from bkspark.cli.session import require_consent
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, NoSuchLedgerError
+from tests.thorough import always
 
 EVIL = "\x1b]0;owned\x07\x9b2J\x7f\r\b\u202e\u2066\u200b\u2028\u061c\U000e0001end"
 SHOWN = r"\x1b]0;owned\x07\x9b2J\x7f\r\x08\u202e\u2066\u200b\u2028\u061c\U000e0001end"
@@ -223,7 +224,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("is_json", [False, True], ids=["text", "json"])
+@pytest.mark.parametrize("is_json", always([False], [False, True]), ids=["text", "json"])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_command_lets_anything_steer(told, hostile, name, is_json):
     words = [str(hostile) if word == "ID" else word for word in COMMANDS[name]]

@@ -18,6 +18,7 @@ from bkspark.protocol.log.ledger_list import LoggedLedger, LogPage, PageContents
 from bkspark.protocol.log.record import LogRecord, paged
 from bkspark.protocol.log.retention import retained_from
 from tests.log_with import log_with
+from tests.thorough import always
 from tests.unpaged import unpaged
 
 from .test_log import EMPTY, ledger, splice
@@ -220,7 +221,7 @@ def test_a_place_is_found_by_one_look_a_level() -> None:
         assert shelf.looks <= levels
 
 
-@pytest.mark.parametrize("offset", range(0, 201, 4))
+@pytest.mark.parametrize("offset", always(range(0, 201, 20), range(0, 201, 4)))
 def test_at_its_border_a_page_is_not_looked_at(offset: int) -> None:
     """What begins or ends where a page does needs nothing of it."""
     shelf = Shelf()
