@@ -8,7 +8,7 @@ import pytest
 
 from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError, UnauthorizedError
-from bkspark.format import entry_log
+from bkspark.format import arrow_message
 from bkspark.ledger.entry_log_reader import EntryLogFile
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.attempt_writer import AttemptWriter
@@ -230,14 +230,14 @@ def test_a_projection_decodes_only_the_columns_it_names(
     partitions = partitions_of(10)
     rig.write(partitions)
     decoded: list[list[str]] = []
-    decode = entry_log.arrow_message.decode_columns
+    decode = arrow_message.decode_columns
 
     def recorded(*args: object, **options: object) -> pa.RecordBatch:
         batch = decode(*args, **options)
         decoded.append(batch.schema.names)
         return batch
 
-    monkeypatch.setattr(entry_log.arrow_message, "decode_columns", recorded)
+    monkeypatch.setattr(arrow_message, "decode_columns", recorded)
     rows = [
         row
         for batch in rig.batches(SliceReader(pa.schema([("s", pa.string())])), 0, 10)

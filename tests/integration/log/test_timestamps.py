@@ -20,8 +20,8 @@ from bkspark.log.reading.read_slices import LedgerToRead, _least_times
 from bkspark.log.reading.slice_reader import times_of_rows
 from bkspark.protocol.ledger.metadata import DigestSpec, TimeStep
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.log.contents import LogSettings
-from bkspark.protocol.log.ledger_list import LedgerList, LoggedLedger
+from bkspark.protocol.log.contents import LedgerList, LogSettings
+from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
 from bkspark.spark.source import BookKeeperDataSource
 from tests.integration.log_scenes import SILENT
