@@ -10,7 +10,10 @@ from bkspark.spark.connect import require_own_driver
 
 DELTA_VERSION = "4.4.0"
 _SPARKS = ("4.1", "4.2")
-"""The releases of Spark for which this release of Delta has jars."""
+"""The releases of Spark for which this release of Delta has jars.
+
+On Spark 4.3 the jars for 4.2 start, and an append to a table fails (``NoSuchMethodError``).
+"""
 _SHIPPED = (
     "com.fasterxml.jackson*:*",
     "org.apache.hadoop:*",
