@@ -145,6 +145,59 @@ def decommission(
         OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
 
+def offload(
+    metadata_uri: str = "",
+    *,
+    log: str,
+    table: str = "",
+    older_than: float | None = None,
+    keep_bytes: int = 0,
+    segment_bytes: int = 8589934592,
+    restart: bool = False,
+    stop: bool = False,
+    accept_changes: bool = False,
+    accept_single_copy: bool = False,
+    accept_unprotected: bool = False,
+    dry_run: bool = False,
+    password: str = "",
+    password_file: str = "",
+    password_env: str = "",
+    spark: SparkSession | None = None,
+    tell: Callable[[str], None] | None = None,
+    progress: Callable[[int, int], None] = ...,
+) -> Report:
+    """Copy old rows to a Delta table, and verify them.
+
+    The rows stay in their ledgers. Each row is read back from the table and compared. The command
+    needs Spark with Delta. It may be killed and repeated: the next run continues with the same
+    offsets. Only ledgers that are closed are copied.
+
+    ``bkspark.verbs`` describes the arguments shared by all commands.
+
+    Args:
+        log: Name of the log.
+        table: Where the Delta table is or will be; needed the first time.
+        older_than: Copy only ledgers closed at least this many seconds ago; on a shell also 7d.
+            Default: all closed ledgers.
+        keep_bytes: Do not copy the newest rows of this many bytes, for example 10GB.
+        segment_bytes: Copy this many bytes by one commit of the table, for example 8GB.
+        restart: Forget the table, which no read needs yet, and begin with another one.
+        stop: Copy no more; forget the table if all rows are in ledgers.
+        accept_changes: Take the rows as the table has them: changes and deletions are meant.
+        accept_single_copy: Accept a table on a disk, which has one copy of each row.
+        accept_unprotected: Accept that a table has no digests that need the log's password.
+        dry_run: Print the plan; change nothing.
+        password_file: Read the password from this file.
+        password_env: Read the password from this environment variable.
+
+    Raises:
+        InvalidRequestError: the log, the place or the table cannot keep the rows.
+        NoSuchLedgerError: no such log.
+        TableChangedError: the table does not have the rows that were written to it.
+        OutcomeUnknownError: the metadata store, Spark or the table gave no definite answer.
+        UnauthorizedError: the log's password is missing or wrong.
+    """
+
 def rebalance(
     metadata_uri: str = "",
     *,

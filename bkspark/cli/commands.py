@@ -236,7 +236,8 @@ def _run(verb: Verb, context: typer.Context, given: Given) -> None:
     values = values_of(verb, given)
     if verb.unit:
         values["tell"] = note
-        values["spark"] = spark_session(verb) if values["spark"] else None
+        needs_own = verb.name == "offload"  # a session with Delta, which it makes
+        values["spark"] = spark_session(verb) if values["spark"] and not needs_own else None
     is_planned, as_json = values["dry_run"], session.as_json
     if seconds is not None:
         once = partial(verb.run, session.metadata_uri, values)

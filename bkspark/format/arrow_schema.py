@@ -377,15 +377,16 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
     Raises:
         InvalidRequestError: a value, or the whole type, cannot be cast; with the reason.
     """
+    if _bare_type(column.type) == _bare_type(field.type):
+        batch = relabelled(
+            pa.RecordBatch.from_arrays([column], ["c"]), pa.schema([("c", field.type)])
+        )
+        return batch.column(0)
     try:
-        is_void = _has_list_of_void(field.type)
-        if is_void:
+        if _has_list_of_void(field.type):
             # Arrow 26 would give an unchanged list the length of its parent.
-            column = column_names.arranged_array(column, field.type, pa.Array.cast)
-        if _bare_type(column.type) == _bare_type(field.type):
-            batch = pa.RecordBatch.from_arrays([column], ["c"])
-            return relabelled(batch, pa.schema([("c", field.type)])).column(0)
-        return pa.array(column.to_pylist(), field.type) if is_void else column.cast(field.type)
+            return pa.array(column.to_pylist(), field.type)
+        return column.cast(field.type)
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise InvalidRequestError(
             f"column {field.name!r} is {column.type} in place of {field.type}, and cannot be "

@@ -11,3 +11,6 @@ TARGET_BYTES = 64 * 2**20
 
 THRESHOLD = 0.1
 """Distance from the mean that a rebalance leaves, as a fraction of the mean."""
+
+SEGMENT_BYTES = 8 * 2**30
+"""Payload that an offload copies by one commit: an interrupted commit is made again."""

@@ -186,16 +186,12 @@ def read_log(
     begin, end = part.rest.begin, part.rest.end
     if begin == end:
         return part.rows
-    rest = {**_without_range(given), "startingOffsets": str(begin), "endingOffsets": str(end)}
+    rest = {key: value for key, value in given.items() if not key.lower().startswith(_RANGE)}
+    rest |= {"startingOffsets": str(begin), "endingOffsets": str(end)}
     return part.rows.unionAll(spark.read.format("bookkeeper").options(**rest).load(name))
 
 
-def _without_range(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the options that do not say which offsets to read."""
-    return {key: value for key, value in given.items() if not key.lower().startswith(_RANGE)}
-
-
-_RANGE = ("starting", "ending", "versionasof", "timestampasof")
+_RANGE = ("starting", "ending")
 """The beginnings of the options that say which offsets to read."""
 
 

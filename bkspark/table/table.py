@@ -86,6 +86,16 @@ class Table:
         """
         return tuple(self._commit(version) for version in range(after + 1, upto + 1))
 
+    def log_names(self, after: int) -> list[str]:
+        """The files of the log with version ``after`` or a later one, below the table.
+
+        Raises:
+            TableUnavailableError: storage gave no certain answer.
+        """
+        with asking_for(self.url, LOG):
+            found = self.folder.sizes(LOG, commit_name(after - 1) if after > 0 else "")
+        return [f"{LOG}/{name}" for name in found if name[:1].isdigit()]
+
     def _wanted(self, files: LogFiles, version: int | None) -> int:
         newest = files.newest
         if newest < 0:

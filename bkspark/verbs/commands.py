@@ -12,6 +12,7 @@ from bkspark.format import layout
 from bkspark.protocol.defaults import (
     ABANDONED_AFTER_SECONDS,
     OPEN_GRACE_SECONDS,
+    SEGMENT_BYTES,
     TARGET_BYTES,
     THRESHOLD,
 )
@@ -273,6 +274,115 @@ def compact(
         compact_all = partial(compact_runs, run.spark.sparkContext)
     wanted = log_upkeep.CompactRequest(target_bytes, password, max_bytes_per_second)
     return log_upkeep.compact(cluster, layout.log_name(log), wanted, run, compact_all=compact_all)
+
+
+def _offloaded(report: Report) -> str:
+    plan, done = report.plan, report.done
+    if "is_forgotten" in plan:
+        rest = "forgot its table" if plan["is_forgotten"] else "copies no more; its table stays"
+        return f"log {plan['log']} {rest}"
+    if "windows" in plan:
+        what = f"{plan['windows']:,} changed windows and {plan['missing']:,} missing offsets"
+        return f"{'accepted' if done else 'would accept'} {what} in the table of log {plan['log']}"
+    if done:
+        rows = f"{done['entries']:,} rows of log {plan['log']}"
+        return f"copied and verified {rows} in {plan['table']}"
+    if not plan["entries"]:
+        return f"no row of log {plan['log']} is due"
+    offsets = f"offsets {plan['first_offset']} to {plan['end_offset'] - 1}"
+    return f"would copy {plan['entries']:,} rows to {plan['table']}: {offsets}"
+
+
+_TableUrl = Annotated[
+    str, Option("Where the Delta table is or will be; needed the first time.", "URL")
+]
+_Restart = Annotated[
+    bool, Option("Forget the table, which no read needs yet, and begin with another one.")
+]
+_Stop = Annotated[bool, Option("Copy no more; forget the table if all rows are in ledgers.")]
+_AcceptChanges = Annotated[
+    bool, Option("Take the rows as the table has them: changes and deletions are meant.")
+]
+_AcceptSingleCopy = Annotated[
+    bool, Option("Accept a table on a disk, which has one copy of each row.")
+]
+_AcceptUnprotected = Annotated[
+    bool, Option("Accept that a table has no digests that need the log's password.")
+]
+_OlderThan = Annotated[
+    float | None,
+    time_option(
+        "Copy only ledgers closed at least this many seconds ago; on a shell also 7d. Default: "
+        "all closed ledgers.",
+        check=declaring.some_seconds,
+    ),
+]
+_KeepBytes = Annotated[
+    int,
+    Option(
+        "Do not copy the newest rows of this many bytes, for example 10GB.",
+        "SIZE",
+        parse=size_of,
+        check=lambda name, given: arguments.whole_number(name, given),
+    ),
+]
+_SegmentBytes = Annotated[
+    int,
+    Option(
+        "Copy this many bytes by one commit of the table, for example 8GB.",
+        "SIZE",
+        parse=lambda name: size_of(name, least=1),
+        check=lambda name, given: arguments.whole_number(name, given, least=1),
+    ),
+]
+
+
+@verb("rows", ShellOutput(said=_offloaded))
+def offload(
+    cluster: "Cluster",
+    run: CommandRun,
+    *,
+    log: LogName,
+    table: _TableUrl = "",
+    older_than: _OlderThan = None,
+    keep_bytes: _KeepBytes = 0,
+    segment_bytes: _SegmentBytes = SEGMENT_BYTES,
+    restart: _Restart = False,
+    stop: _Stop = False,
+    accept_changes: _AcceptChanges = False,
+    accept_single_copy: _AcceptSingleCopy = False,
+    accept_unprotected: _AcceptUnprotected = False,
+    password: "Password",
+) -> Report:
+    """Copy old rows to a Delta table, and verify them.
+
+    The rows stay in their ledgers. Each row is read back from the table and compared. The command
+    needs Spark with Delta. It may be killed and repeated: the next run continues with the same
+    offsets. Only ledgers that are closed are copied.
+
+    Raises:
+        InvalidRequestError: the log, the place or the table cannot keep the rows.
+        NoSuchLedgerError: no such log.
+        TableChangedError: the table does not have the rows that were written to it.
+        OutcomeUnknownError: the metadata store, Spark or the table gave no definite answer.
+        UnauthorizedError: the log's password is missing or wrong.
+    """
+    from bkspark.admin.offloading.ending import Ending
+    from bkspark.admin.offloading.offload import OffloadRequest
+    from bkspark.admin.offloading.request import carry_out
+
+    wanted = OffloadRequest(
+        *(table, older_than, keep_bytes, segment_bytes),
+        *(accept_single_copy, accept_unprotected, password),
+    )
+    end = Ending.of(restart=restart, stop=stop, accept_changes=accept_changes)
+
+    def copier() -> Any:
+        from bkspark.spark.offload import copier_of
+
+        return copier_of(run.spark)
+
+    return carry_out(cluster, layout.log_name(log), wanted, end, copier, run)
 
 
 def truncated(row: Facts) -> str:

@@ -241,33 +241,41 @@ def moved(log: LogRecord, epoch: str, table_url: str, verified_version: int) -> 
     return log.with_tier(replace(tier, table=table))
 
 
+def verified_again(log: LogRecord, epoch: str, verified_version: int) -> LogRecord:
+    """Return the log whose tier's rows were all found unchanged in this version of the table.
+
+    Raises:
+        MetadataVersionError: the epoch has ended.
+    """
+    tier = tier_of(log, epoch)
+    table = replace(tier.table, verified_version=verified_version)
+    return log.with_tier(replace(tier, table=table))
+
+
 def accepted(
     log: LogRecord,
-    epoch: str,
+    seen: Tier,
     segments: tuple[TierSegment, ...],
-    older: str,
     missing: tuple[tuple[int, int], ...],
     verified_version: int,
 ) -> LogRecord:
     """Return the log that takes the rows as this version of the table has them.
 
     Args:
-        segments: the recorded segments with digests of the rows that are there now.
-        older: the page of older segments, likewise.
+        seen: the tier whose rows were looked at.
+        segments: all its segments, with digests of the rows that are there now.
         missing: the offsets that are not there.
 
     Raises:
-        MetadataVersionError: the epoch has ended, or the segments are others meanwhile.
+        MetadataVersionError: the tier is another one now.
     """
-    tier = tier_of(log, epoch)
-    table = replace(tier.table, verified_version=verified_version)
-    after = replace(tier, table=table, segments=segments, older=older, missing=missing)
-    if [(x.begin, x.end) for x in tier.segments] != [(x.begin, x.end) for x in segments]:
+    if log.tier != seen:
         raise MetadataVersionError(
-            f"log {log.name!r} was offloaded or truncated meanwhile",
+            f"log {log.name!r} was offloaded, truncated or freed meanwhile",
             hint="nothing was accepted; run the command again",
         )
-    return log.with_tier(after)
+    table = replace(seen.table, verified_version=verified_version)
+    return log.with_tier(replace(seen, table=table, segments=segments, older="", missing=missing))
 
 
 def tier_of(log: LogRecord, epoch: str) -> Tier:
@@ -286,7 +294,12 @@ def tier_of(log: LogRecord, epoch: str) -> Tier:
 
 
 def eligible_end(
-    log: LogRecord, *, closed_before_ms: int | None = None, keep_bytes: int = 0, most_bytes: int = 0
+    log: LogRecord,
+    *,
+    closed_before_ms: int | None = None,
+    keep_bytes: int = 0,
+    most_bytes: int = 0,
+    upto: int | None = None,
 ) -> int:
     """Return the end of the offsets that the next intent may have; its begin if there are none.
 
@@ -296,6 +309,7 @@ def eligible_end(
         closed_before_ms: only ledgers closed before; None for all.
         keep_bytes: payload that stays in ledgers only.
         most_bytes: payload of one segment, which has at least one ledger; 0 for no limit.
+        upto: no later ledger; None for the log's end.
     """
     begin = end = next_begin(log)
     behind, taken = log.bytes_in(begin, log.end_offset), 0
@@ -304,10 +318,17 @@ def eligible_end(
         taken += place.length_bytes
         is_young = closed_before_ms is not None and not 0 < place.closed_ms < closed_before_ms
         is_full = most_bytes and end > begin and taken > most_bytes
-        if place.entry_count >= LOST_ENTRIES or is_young or behind < keep_bytes or is_full:
+        is_later = upto is not None and place.end_offset > upto
+        is_kept = is_young or is_later or behind < keep_bytes
+        if place.entry_count >= LOST_ENTRIES or is_kept or is_full:
             break
         end = place.end_offset
     return end
+
+
+def with_digests(segment: TierSegment, name: str) -> TierSegment:
+    """Return the segment with the page of digests of this name."""
+    return replace(segment, digests=name)
 
 
 def segment_of(log: LogRecord, begin: int, end: int, digests: str, now_ms: int) -> TierSegment:

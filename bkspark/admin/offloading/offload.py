@@ -1,0 +1,388 @@
+"""``offload``: copy the older rows of a log to its table, and verify them there.
+
+Each segment goes through the same steps, and a killed offload is gone on with by the next one:
+
+1. The record gets the *intent*: which offsets are copied (``protocol.log.offloading``, rule 1).
+2. Spark appends them by one commit. The commit has a transaction, so a second append of the same
+   offsets changes nothing.
+3. On a disk, the files of the commit are made durable.
+4. The rows are read back and compared with those in the ledgers ("checking").
+5. The digests are stored, and the record gets the segment.
+
+Rule. Nothing is cleaned up after an error or an unknown outcome: the next offload finds the intent.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from bkspark import environment
+from bkspark.admin.maintenance import IN_THREADS, Execution, Facts, Report, noted
+from bkspark.admin.offloading import refusals
+from bkspark.admin.offloading.checking import (
+    LogRows,
+    TableView,
+    may_be_changed,
+    require_segments,
+    table_view,
+    verified,
+)
+from bkspark.admin.offloading.copier import PLACE_COLUMNS, Copier, CopyOrder
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password, make_digester
+from bkspark.errors import (
+    InvalidRequestError,
+    MetadataVersionError,
+    NoSuchTableError,
+    OutcomeUnknownError,
+    TableChangedError,
+)
+from bkspark.format import arrow_schema, layout
+from bkspark.protocol.defaults import SEGMENT_BYTES
+from bkspark.protocol.log import offloading
+from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.tier import Intent, Tier, TierColumn
+from bkspark.storage.address import canonical, shown_url
+from bkspark.storage.synced import sync_files
+
+if TYPE_CHECKING:
+    from bkspark.table.snapshot import Snapshot
+
+VERB = "offload"
+
+
+@dataclass(frozen=True, slots=True)
+class OffloadRequest:
+    """Arguments of an offload.
+
+    Attributes:
+        table: URL of the table; empty for the log's table.
+        older_than: seconds since the close of the youngest ledger that is copied; None for all.
+        keep_bytes: payload of the newest rows that are not copied.
+        segment_bytes: payload of one commit.
+        accepts_single_copy: whether a table on a disk is good enough.
+        accepts_unprotected: whether a log with a password may have a table.
+    """
+
+    table: str = ""
+    older_than: float | None = None
+    keep_bytes: int = 0
+    segment_bytes: int = SEGMENT_BYTES
+    accepts_single_copy: bool = False
+    accepts_unprotected: bool = False
+    password: Password = field(default_factory=Password)
+
+
+def offload(
+    cluster: Cluster,
+    log_name: str,
+    wanted: OffloadRequest,
+    copier: Copier | None,
+    how: Execution = IN_THREADS,
+) -> Report:
+    """Copy the closed ledgers of a log that are due, segment by segment.
+
+    Args:
+        copier: writes the table; may be None for a dry run.
+
+    Raises:
+        NoSuchLedgerError: no such log.
+        InvalidRequestError: the log, the place or the table cannot keep the rows.
+        TableChangedError: the table does not have the rows that were written to it.
+    """
+    began_ms = environment.now_ms()
+    work = _Offload(cluster, log_name, wanted, began_ms)
+    plan = work.plan()
+    if how.dry_run:
+        return Report(VERB, plan)
+    if copier is None:
+        raise InvalidRequestError(
+            "an offload needs Spark with Delta, which writes the table",
+            hint="give a session made by bkspark.configure_delta",
+        )
+    return noted(cluster, work.carry_out(copier, how, plan), began_ms)
+
+
+class _Offload:
+    """One run of ``offload``."""
+
+    def __init__(
+        self, cluster: Cluster, log_name: str, wanted: OffloadRequest, now_ms: int
+    ) -> None:
+        self._cluster = cluster
+        self._wanted = wanted
+        self._log = cluster.log(log_name).value
+        self._generation = self._log.generation
+        self._now_ms = now_ms
+        make_digester(self._log.digest, wanted.password)
+        refusals.require_columns(self._log)
+        self._url = refusals.require_place(
+            self._log,
+            self._table_url(),
+            accepts_single_copy=wanted.accepts_single_copy,
+            accepts_unprotected=wanted.accepts_unprotected,
+        )
+
+    def _table_url(self) -> str:
+        tier, given = self._log.tier, self._wanted.table
+        if tier is None and not given:
+            raise InvalidRequestError(
+                f"log {self._log.name!r} has no table yet", hint="give --table URL"
+            )
+        if tier is not None and given and canonical(given) != tier.table_url:
+            raise InvalidRequestError(
+                f"log {self._log.name!r} is offloaded to {shown_url(tier.table_url)}",
+                hint="leave --table out; `bkspark offload LOG --stop` ends it, as long as all "
+                "rows are in ledgers",
+            )
+        return given if tier is None else tier.table_url
+
+    # --- plan ----------------------------------------------------------------------------------
+
+    def plan(self) -> Facts:
+        log, tier = self._log, self._log.tier
+        begin, end = offloading.next_begin(log), self._due_end(log)
+        begun = None if tier is None else tier.intent
+        if begun is not None:
+            begin, end = begun.begin, max(end, begun.end)
+        return {
+            "log": log.name,
+            "table": self._url,
+            "first_offset": begin,
+            "end_offset": end,
+            "entries": end - begin,
+            "bytes": log.bytes_in(begin, end),
+            "copied": 0 if tier is None else tier.copied,
+            "is_begun": begun is not None,
+        }
+
+    def _due_end(self, log: LogRecord, most_bytes: int = 0, upto: int | None = None) -> int:
+        older = self._wanted.older_than
+        return offloading.eligible_end(
+            log,
+            closed_before_ms=None if older is None else self._now_ms - int(older * 1000),
+            keep_bytes=self._wanted.keep_bytes,
+            most_bytes=most_bytes,
+            upto=upto,
+        )
+
+    # --- steps ---------------------------------------------------------------------------------
+
+    def carry_out(self, copier: Copier, how: Execution, plan: Facts) -> Report:
+        done, length, segments = 0, 0, 0
+        total = int(plan["entries"])
+        how.progress(0, total)
+        while True:
+            log = self._with_intent(copier, int(plan["end_offset"]))
+            intent = None if log.tier is None else log.tier.intent
+            if log.tier is None or intent is None:
+                break
+            self._copy(copier, log, log.tier, intent)
+            page_of = partial(self._verify, step=_steps(how, done, total))
+            length += self._record(log, log.tier, intent, page_of)
+            done, segments = done + intent.end - intent.begin, segments + 1
+            how.progress(min(done, total), total)
+        self._look_again(log)
+        return Report(
+            VERB,
+            plan,
+            {"entries": done, "segments": segments, "bytes": length},
+            counters={"NUM_ROWS_OFFLOADED": done, "NUM_BYTES_OFFLOADED": length},
+        )
+
+    def _with_intent(self, copier: Copier, upto: int) -> LogRecord:
+        """Return the log with an intent, the one that is there or a new one, if rows are due."""
+        log = self._cluster.log(self._log.name).value.still_of(self._generation)
+        end = self._due_end(log, self._wanted.segment_bytes, upto)
+        is_due = end > offloading.next_begin(log)
+        if log.tier is None and is_due:
+            return self._attached(copier, log, end)
+        if log.tier is None or log.tier.intent is not None or not is_due:
+            return log
+        epoch = log.tier.epoch
+        found = self._own_table(log, log.tier).snapshot
+        intent = Intent(offloading.next_begin(log), end, environment.token(), found.version)
+        return self._changed(lambda record: offloading.with_intent(record, epoch, intent))
+
+    def _attached(self, copier: Copier, log: LogRecord, end: int) -> LogRecord:
+        """Make or adopt the table, and record it together with the first intent."""
+        epoch = environment.token()
+        order = self._order(log, epoch, 0)
+        properties = {
+            refusals.LOG_PROPERTY: refusals.property_of(self._cluster.cluster_id, log, epoch)
+        }
+        try:
+            found = table_view(self._url, ()).snapshot
+        except NoSuchTableError:
+            copier.create(order, properties)
+            found = table_view(self._url, ()).snapshot
+        if not refusals.epoch_in(self._cluster.cluster_id, log, found):
+            refusals.require_table(log, found)
+            refusals.require_empty(log, found)
+            copier.claim(self._url, properties)
+            found = table_view(self._url, ()).snapshot
+        refusals.require_table(log, found)
+        refusals.require_empty(log, found)
+        epoch = refusals.epoch_in(self._cluster.cluster_id, log, found) or epoch
+        intent = Intent(offloading.next_begin(log), end, environment.token(), found.version)
+        return self._changed(
+            lambda record: offloading.attached(record, self._url, found.table_id, epoch, intent)
+        )
+
+    def _order(self, log: LogRecord, epoch: str, end: int, begin: int = 0) -> CopyOrder:
+        return CopyOrder(
+            *(self._cluster.uri, log.name, self._wanted.password, self._url),
+            *(begin, end, refusals.application_of(self._cluster.cluster_id, log, epoch)),
+            note=f"bkspark offload: offsets {begin} to {end - 1} of log {log.name}",
+        )
+
+    def _copy(self, copier: Copier, log: LogRecord, tier: Tier, intent: Intent) -> None:
+        """Append the intent's rows, unless the table says that it has had them (step 2)."""
+        found = self._own_table(log, tier).snapshot
+        begin = max(intent.begin, log.first_offset)
+        order = self._order(log, tier.epoch, intent.end, begin)
+        if found.transactions.get(order.app_id, -1) < intent.end and begin < intent.end:
+            copier.append(order)
+
+    def _verify(
+        self, log: LogRecord, tier: Tier, begin: int, end: int, step: Callable[[int], None]
+    ) -> tuple[str, TableView]:
+        """Make the rows durable, compare them, and store their digests (steps 3, 4 and 5)."""
+        view = self._own_table(log, tier)
+        self._require_durable(view, begin, end, tier.verified_version)
+        rows = LogRows(self._cluster, log, self._wanted.password)
+        try:
+            page = verified(rows, view, begin, end, step)
+        except TableChangedError as error:
+            order = self._order(log, tier.epoch, end)
+            if not error.missing or order.app_id not in view.snapshot.transactions:
+                raise
+            raise TableChangedError(
+                f"{error.args[0]}: they were committed, and then removed by a RESTORE, an "
+                "overwrite or a lost commit",
+                hint="RESTORE the table to the version that had them, then run this again",
+                missing=error.missing,
+            ) from error
+        name = layout.log_page_name(log.generation, environment.token())
+        self._cluster.logs.tier_pages(log.name).make_digests(name, page)
+        return name, view
+
+    def _require_durable(self, view: TableView, begin: int, end: int, since: int) -> None:
+        names = [file.path for file in view.snapshot.within(begin, end).files]
+        names += view.table.log_names(after=since)
+        try:
+            sync_files(view.table.url, names)
+        except OSError as error:
+            raise OutcomeUnknownError(
+                f"files of the table at {shown_url(view.table.url)} may not be durable: {error}",
+                hint="run the command again",
+            ) from error
+
+    def _record(
+        self,
+        log: LogRecord,
+        tier: Tier,
+        intent: Intent,
+        page_of: Callable[[LogRecord, Tier, int, int], tuple[str, TableView]],
+    ) -> int:
+        """Verify the intent's rows, and record them as a segment; return their bytes."""
+        log = self._cluster.log(log.name).value.still_of(self._generation)
+        offloading.tier_of(log, tier.epoch)  # ended meanwhile, if it is another one
+        begin, end = max(intent.begin, log.first_offset), intent.end
+        if begin >= end:  # all truncated meanwhile
+            hidden = offloading.segment_of(log, end - 1, end, self._no_page(log), self._now_ms)
+            self._changed(
+                lambda record: offloading.finished(
+                    *(record, tier.epoch, intent.attempt, hidden),
+                    *(tier.verified_version, tier.columns),
+                )
+            )
+            return 0
+        name, view = page_of(log, tier, begin, end)
+        self._require_unchanged(log, tier, view)
+        segment = offloading.segment_of(log, begin, end, name, environment.now_ms())
+        self._changed(
+            lambda record: offloading.finished(
+                *(record, tier.epoch, intent.attempt, segment, view.snapshot.version),
+                view.columns,
+            )
+        )
+        return segment.length_bytes
+
+    def _require_unchanged(self, log: LogRecord, tier: Tier, view: TableView) -> None:
+        """Check that the table still has the rows of all segments, if it may have others.
+
+        Raises:
+            TableChangedError: rows are missing, there twice, or others.
+        """
+        if may_be_changed(view, tier.verified_version):
+            require_segments(self._cluster, log, tier, view)
+
+    def _look_again(self, log: LogRecord) -> None:
+        """Record that the newest version of the table has all rows, after a look at it."""
+        tier = log.tier
+        if tier is None:
+            return
+        view = self._own_table(log, tier)
+        version = view.snapshot.version
+        if version != tier.verified_version:
+            self._require_unchanged(log, tier, view)
+            self._changed(lambda record: offloading.verified_again(record, tier.epoch, version))
+
+    def _no_page(self, log: LogRecord) -> str:
+        return layout.log_page_name(log.generation, environment.token())
+
+    # --- parts ---------------------------------------------------------------------------------
+
+    def _own_table(self, log: LogRecord, tier: Tier) -> TableView:
+        """Look at the log's table, newest version; it must be the very table.
+
+        Raises:
+            TableChangedError: another table is there.
+        """
+        view = table_view(tier.table_url, tier.columns)
+        found = view.snapshot
+        refusals.epoch_in(self._cluster.cluster_id, log, found)
+        if found.table_id != tier.table_id:
+            raise TableChangedError(
+                f"the table of log {log.name!r} at {shown_url(tier.table_url)} is another table: "
+                f"its id is {found.table_id}, not {tier.table_id}",
+                hint="put the former table back",
+            )
+        refusals.require_table(log, found)
+        return TableView(view.table, found, _columns_of(found, tier, log))
+
+    def _changed(self, change: Callable[[LogRecord], LogRecord]) -> LogRecord:
+        """Change the record by compare-and-set, if it is of the same generation."""
+
+        def changed(record: LogRecord | None) -> LogRecord:
+            if record is None:
+                raise MetadataVersionError(f"log {self._log.name!r} was deleted meanwhile")
+            after = change(record.still_of(self._generation))
+            return record if after == record else after.stamped(environment.now_ms())
+
+        return self._cluster.logs.update(self._log.name, changed).value
+
+
+def _steps(how: Execution, done: int, total: int) -> Callable[[int], None]:
+    """Return what counts the offsets that were checked, after ``done`` others."""
+    checked = 0
+
+    def step(count: int) -> None:
+        nonlocal checked
+        checked += count
+        how.progress(done + checked, total)
+
+    return step
+
+
+def _columns_of(snapshot: "Snapshot", tier: Tier, log: LogRecord) -> tuple[TierColumn, ...]:
+    """Return which columns of the table are the log's: those known before, and new ones by name."""
+    known = {one.name: one for one in tier.columns}
+    names = [*PLACE_COLUMNS.names, *arrow_schema.decode(log.schema).names]
+    for name in names:
+        found = snapshot.columns.get(name)
+        if name not in known and found is not None:
+            known[name] = TierColumn(name, found.physical_name, found.type_text)
+    return tuple(known.values())

@@ -1,0 +1,38 @@
+"""One call of ``offload``: it copies, or ends, or accepts what is in the table."""
+
+from collections.abc import Callable
+
+from bkspark.admin.maintenance import Execution, Report
+from bkspark.admin.offloading import ending
+from bkspark.admin.offloading.copier import Copier
+from bkspark.admin.offloading.ending import Ending
+from bkspark.admin.offloading.offload import OffloadRequest, offload
+from bkspark.cluster.cluster import Cluster
+
+
+def carry_out(
+    cluster: Cluster,
+    log_name: str,
+    wanted: OffloadRequest,
+    end: Ending,
+    copier_of: Callable[[], Copier],
+    how: Execution,
+) -> Report:
+    """Do what ``end`` says, and then copy if it says so.
+
+    Args:
+        copier_of: makes what writes the table; not called for a dry run.
+
+    Raises:
+        As ``offload``, ``ending.stop`` and ``ending.accept_changes``.
+    """
+    if end is Ending.ACCEPT:
+        return ending.accept_changes(cluster, log_name, dry_run=how.dry_run)
+    if how.dry_run:
+        return offload(cluster, log_name, wanted, None, how)
+    copier = copier_of()
+    if end is not Ending.NONE:
+        stopped = ending.stop(cluster, log_name, copier, may_keep=end is Ending.STOP)
+        if end is Ending.STOP:
+            return stopped
+    return offload(cluster, log_name, wanted, copier, how)

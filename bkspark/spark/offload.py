@@ -1,0 +1,160 @@
+"""The Spark half of an offload: writes a log's rows to a Delta table.
+
+Rule. Timestamps are written as microseconds in the calendar of today. Other readers take Delta's
+default form for other times beyond the years 1677 to 2262.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from bkspark.admin.offloading.copier import (
+    FENCE_VERSION,
+    PLACE_COLUMNS,
+    CopyOrder,
+)
+from bkspark.errors import BookKeeperError, InvalidRequestError, OutcomeUnknownError
+from bkspark.spark.delta import configure_delta
+from bkspark.storage.address import shown_url
+
+_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+_CONF = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+}
+
+
+def copier_of(spark: SparkSession | None) -> "SparkCopier":
+    """Return a copier with the session, or with a new one that has Delta.
+
+    Raises:
+        InvalidRequestError: the session has no Delta.
+    """
+    builder = SparkSession.Builder().appName("bkspark offload")
+    return SparkCopier(spark or configure_delta(builder).getOrCreate())
+
+
+def require_delta(spark: SparkSession) -> None:
+    """Check that the session can write Delta tables.
+
+    Raises:
+        InvalidRequestError: it cannot.
+    """
+    if _EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
+        raise InvalidRequestError(
+            "this Spark session has no Delta",
+            hint="make it with bkspark.configure_delta(SparkSession.builder).getOrCreate()",
+        )
+
+
+class SparkCopier:
+    """Writes tables with Delta's own code: a ``Copier``."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        require_delta(spark)
+        self._spark = spark
+
+    def create(self, order: CopyOrder, properties: dict[str, str]) -> None:
+        with self._asking(order.table_url, "make"):
+            ddl = _ddl(self._rows(order))
+            self._spark.sql(
+                f"CREATE TABLE IF NOT EXISTS {_named(order.table_url)} ({ddl}) USING delta "
+                f"TBLPROPERTIES ({_texts(properties)})"
+            )
+
+    def claim(self, table_url: str, properties: dict[str, str]) -> None:
+        with self._asking(table_url, "claim"):
+            table = _named(table_url)
+            self._spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({_texts(properties)})")
+
+    def append(self, order: CopyOrder) -> None:
+        rows = self._rows(order)
+        with self._asking(order.table_url, "append to"):
+            self._write(rows, order.table_url, order.app_id, order.end, order.note)
+
+    def fence(self, table_url: str, app_id: str) -> None:
+        with self._asking(table_url, "fence"):
+            rows = self._spark.read.format("delta").load(_for_spark(table_url)).limit(0)
+            self._write(rows, table_url, app_id, FENCE_VERSION, "bkspark offload: fence")
+
+    def _write(self, rows: DataFrame, url: str, app_id: str, version: int, note: str) -> None:
+        with _settings(self._spark, _CONF):
+            (
+                rows.write.format("delta")
+                .mode("append")
+                .option("mergeSchema", "true")
+                .option("txnAppId", app_id)
+                .option("txnVersion", version)
+                .option("userMetadata", note)
+                .save(_for_spark(url))
+            )
+
+    def _rows(self, order: CopyOrder) -> DataFrame:
+        given = {
+            "metadataServiceUri": order.metadata_uri,
+            "includeMetadata": "true",
+            "passwordFile": order.password.file,
+            "passwordEnv": order.password.env,
+            "password": order.password.literal,
+        }
+        if order.begin < order.end:
+            given |= {"startingOffsets": str(order.begin), "endingOffsets": str(order.end)}
+        options = {name: value for name, value in given.items() if value}
+        rows = self._spark.read.format("bookkeeper").options(**options).load(order.log_name)
+        own = [name for name in rows.columns if name not in PLACE_COLUMNS.names]
+        return rows.select(*PLACE_COLUMNS.names, *(f"`{name}`" for name in own))
+
+    @contextmanager
+    def _asking(self, url: str, what: str) -> Iterator[None]:
+        try:
+            yield
+        except BookKeeperError:
+            raise
+        except (Py4JError, PySparkException) as error:
+            line = next((one for one in str(error).splitlines() if one.strip()), "")
+            raise OutcomeUnknownError(
+                f"Spark could not {what} the table at {shown_url(url)}: {line[:300]}",
+                hint="run the command again; it goes on where this one ended",
+            ) from error
+
+
+def _ddl(rows: DataFrame) -> str:
+    frame: Any = rows._jdf
+    return str(frame.schema().toDDL())
+
+
+def _named(url: str) -> str:
+    return f"delta.`{_for_spark(url).replace('`', '``')}`"
+
+
+def _for_spark(url: str) -> str:
+    return f"s3a:{url.removeprefix('s3:')}" if url.startswith("s3:") else url
+
+
+def _texts(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"{_text(key)} = {_text(value)}" for key, value in properties.items())
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+@contextmanager
+def _settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+    """Set settings of the session for the block."""
+    before = {name: spark.conf.get(name, None) for name in wanted}
+    for name, value in wanted.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)

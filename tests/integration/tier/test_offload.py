@@ -1,0 +1,510 @@
+"""An offload copies and verifies each row once, whatever interrupts it or changes the table.
+
+The tables are written by hand, and read as a reader of the log reads them.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bkspark.admin.auditing.audit import dropped_ledgers
+from bkspark.admin.collecting import collection as collecting
+from bkspark.admin.maintenance import Execution, Report
+from bkspark.admin.offloading import ending
+from bkspark.admin.offloading.copier import CopyOrder
+from bkspark.admin.offloading.offload import OffloadRequest, offload
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.errors import (
+    InvalidRequestError,
+    MetadataVersionError,
+    TableChangedError,
+    TableUnavailableError,
+)
+from bkspark.log import truncation
+from bkspark.protocol.log import offloading
+from bkspark.protocol.log.record import LogRecord
+from tests.integration.rig import LOG, Rig, partitions_of
+from tests.kit.delta import HandTable
+
+from .hand_copier import HandCopier, KilledError, rows_of
+
+
+class Scene:
+    """A log of three ledgers with 10 rows each, and a place for its table."""
+
+    def __init__(self, folder: Path) -> None:
+        self.rig = Rig(folder / "cluster")
+        for number in range(3):
+            self.append(number)
+        self.copier = HandCopier()
+        self.url = (folder / "table").as_uri()
+
+    def append(self, number: int) -> None:
+        self.rig.write(partitions_of(6, 4, first=10 * number))
+
+    def offload(self, copier: HandCopier | None = None, **wanted: object) -> Report:
+        given = {"table": self.url, "accepts_single_copy": True, **wanted}
+        with Cluster(self.rig.uri) as cluster:
+            request = OffloadRequest(**given)  # type: ignore[arg-type]
+            return offload(cluster, LOG, request, copier or self.copier)
+
+    @property
+    def log(self) -> LogRecord:
+        log = self.rig.log()
+        assert log is not None
+        return log
+
+    @property
+    def segments(self) -> list[tuple[int, int]]:
+        tier = self.log.tier
+        return [] if tier is None else [(one.begin, one.end) for one in tier.segments]
+
+    @property
+    def table(self) -> HandTable:
+        return self.copier.tables[self.url]
+
+    @property
+    def file_count(self) -> int:
+        return len(self.table.live)
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+def test_an_offload_records_what_it_has_verified(scene: Scene) -> None:
+    report = scene.offload()
+    assert report.exit_status == 0
+    assert report.done["entries"] == 30
+    tier = scene.log.tier
+    assert tier is not None
+    assert (tier.begin, tier.freed, tier.copied, tier.intent) == (0, 0, 30, None)
+    assert scene.segments == [(0, 30)]
+    assert [one.name for one in tier.columns][:3] == ["_offset", "_ledger_id", "_entry_id"]
+    assert len(scene.log.listed_ids) == 3
+    with Cluster(scene.rig.uri) as cluster:
+        page = cluster.logs.tier_pages(LOG).digests(tier.segments[0].digests)
+    assert (page.begin, page.end) == (0, 30)
+
+
+def test_the_next_offload_copies_only_what_is_new(scene: Scene) -> None:
+    scene.offload()
+    assert scene.offload(table="").done["entries"] == 0
+    scene.append(3)
+    assert scene.offload(table="").done["entries"] == 10
+    assert scene.segments == [(0, 30), (30, 40)]
+    assert scene.copier.calls == ["create", "append", "append"]
+
+
+def test_a_dry_run_changes_nothing(scene: Scene) -> None:
+    with Cluster(scene.rig.uri) as cluster:
+        wanted = OffloadRequest(scene.url, accepts_single_copy=True)
+        before = cluster.log(LOG).stored
+        plan = offload(cluster, LOG, wanted, None, Execution(dry_run=True)).plan
+        assert cluster.log(LOG).stored == before
+    assert (plan["first_offset"], plan["end_offset"], plan["entries"]) == (0, 30, 30)
+
+
+def test_segments_are_commits_of_limited_size(scene: Scene) -> None:
+    report = scene.offload(segment_bytes=1)
+    assert report.done["segments"] == 3
+    assert scene.segments == [(0, 10), (10, 20), (20, 30)]
+    assert scene.file_count == 3
+
+
+@pytest.mark.parametrize("limits", [{"keep_bytes": 1}, {"older_than": 10.0**9}])
+def test_what_is_to_be_kept_is_not_copied(scene: Scene, limits: dict[str, object]) -> None:
+    scene.offload(**limits)
+    assert max((end for _, end in scene.segments), default=0) < 30
+
+
+# --- kills -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("call", ["create", "append"])
+def test_a_killed_offload_is_gone_on_with(scene: Scene, moment: str, call: str) -> None:
+    def kill(name: str) -> None:
+        if name == call:
+            raise KilledError
+
+    setattr(scene.copier, moment, kill)
+    with pytest.raises(KilledError):
+        scene.offload()
+    setattr(scene.copier, moment, lambda _name: None)
+    scene.append(3)
+    scene.offload()
+    assert scene.segments == ([(0, 30), (30, 40)] if call == "append" else [(0, 40)])
+    assert _offsets(scene) == list(range(40))
+
+
+def test_an_offload_killed_before_the_record_verifies_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("bkspark.protocol.log.offloading.finished", killed)
+        with pytest.raises(KilledError):
+            scene.offload()
+    assert scene.segments == []
+    scene.offload()
+    assert (scene.segments, scene.copier.calls.count("append")) == ([(0, 30)], 1)
+
+
+# --- two offloads ----------------------------------------------------------------------------
+
+
+def test_two_offloads_copy_the_same_offsets_once(scene: Scene) -> None:
+    other = HandCopier()
+    other.tables = scene.copier.tables
+
+    def overtake(name: str) -> None:
+        if name == "append":
+            scene.copier.before = lambda _name: None
+            scene.append(3)
+            scene.offload(other)
+
+    scene.copier.before = overtake
+    scene.offload()
+    assert scene.segments == [(0, 30), (30, 40)]
+    assert _offsets(scene) == list(range(40))
+
+
+def test_an_append_that_is_late_adds_nothing(scene: Scene) -> None:
+    orders = list[CopyOrder]()
+    append = scene.copier.append
+    scene.copier.append = lambda order: (orders.append(order), append(order))  # type: ignore[method-assign,func-returns-value,assignment,return-value]
+    scene.offload()
+    append(orders[0])
+    assert _offsets(scene) == list(range(30))
+
+
+# --- the table is not as it was written ------------------------------------------------------
+
+
+def _drop_a_row(scene: Scene, rows: pa.Table) -> pa.Table:
+    return rows.slice(1)
+
+
+def _double_a_row(scene: Scene, rows: pa.Table) -> pa.Table:
+    return pa.concat_tables([rows, rows.slice(3, 1)])
+
+
+def _change_a_value(scene: Scene, rows: pa.Table) -> pa.Table:
+    numbers = rows.column("n").to_pylist()
+    numbers[4] += 1
+    return rows.set_column(rows.schema.get_field_index("n"), "n", pa.array(numbers, pa.int64()))
+
+
+def _make_a_null(scene: Scene, rows: pa.Table) -> pa.Table:
+    texts = [None, *rows.column("s").to_pylist()[1:]]
+    return rows.set_column(rows.schema.get_field_index("s"), "s", pa.array(texts, pa.string()))
+
+
+def _swap_two_rows(scene: Scene, rows: pa.Table) -> pa.Table:
+    offsets = rows.column("_offset").to_pylist()
+    offsets[0], offsets[1] = offsets[1], offsets[0]
+    return rows.set_column(0, "_offset", pa.array(offsets, pa.int64()))
+
+
+@pytest.mark.parametrize(
+    "change", [_drop_a_row, _double_a_row, _change_a_value, _make_a_null, _swap_two_rows]
+)
+def test_rows_that_differ_are_not_recorded(
+    scene: Scene, change: Callable[[Scene, pa.Table], pa.Table]
+) -> None:
+    def rewrite(name: str) -> None:
+        if name == "append":
+            [(path, _)] = scene.table.live.items()
+            order = CopyOrder(scene.rig.uri, LOG, Password(), scene.url, 0, 30, "", "")
+            scene.table.rewrite(change(scene, rows_of(order)), [path])
+
+    scene.copier.after = rewrite
+    with pytest.raises(TableChangedError):
+        scene.offload()
+    assert scene.segments == []
+    assert len(scene.log.listed_ids) == 3
+
+
+def test_a_transaction_without_its_rows_is_not_believed(scene: Scene) -> None:
+    """The table was restored: it remembers the transaction, and has lost the rows (F1)."""
+
+    def restore(name: str) -> None:
+        if name == "append":
+            [(path, _)] = scene.table.live.items()
+            scene.table.commit(scene.table.remove(path), operation="RESTORE")
+
+    scene.copier.after = restore
+    with pytest.raises(TableChangedError, match="committed, and then removed"):
+        scene.offload()
+    with pytest.raises(TableChangedError, match="committed, and then removed"):
+        scene.offload()
+    assert (scene.segments, scene.copier.calls.count("append")) == ([], 1)
+
+
+def test_a_commit_that_vanished_is_made_again(scene: Scene) -> None:
+    """Another driver's commit has taken the place of ours, and ours is lost (F3)."""
+
+    def lose(name: str) -> None:
+        if name == "append":
+            scene.table.commit_file(scene.table.version).unlink()
+            scene.table.version -= 1
+            scene.table.live.clear()
+            scene.table.transactions.clear()
+
+    scene.copier.after = lose
+    with pytest.raises(TableChangedError):
+        scene.offload()
+    scene.copier.after = lambda _name: None
+    scene.offload()
+    assert scene.segments == [(0, 30)]
+
+
+def test_an_unreadable_table_is_no_empty_table(scene: Scene) -> None:
+    def hide(name: str) -> None:
+        if name == "append":
+            scene.table.commit_file(0).unlink()
+
+    scene.copier.after = hide
+    with pytest.raises(TableUnavailableError):
+        scene.offload()
+    assert scene.segments == []
+
+
+def test_another_table_in_its_place_is_refused(scene: Scene) -> None:
+    scene.offload()
+    scene.append(3)
+    properties = scene.table.settings["metaData"]["configuration"]
+    action = {**scene.table.settings["metaData"], "id": "another", "configuration": properties}
+    scene.table.commit({"metaData": action})
+    with pytest.raises(TableChangedError, match="another table"):
+        scene.offload()
+    assert scene.segments == [(0, 30)]
+
+
+def _changed(scene: Scene, change: Callable[[Scene, pa.Table], pa.Table]) -> None:
+    """The owner of the table changes rows by a commit that says so."""
+    [path] = scene.table.live
+    order = CopyOrder(scene.rig.uri, LOG, Password(), scene.url, 0, 30, "", "")
+    add = scene.table.write(change(scene, rows_of(order)))
+    scene.table.commit(scene.table.remove(path), add, operation="UPDATE")
+
+
+@pytest.mark.parametrize("has_more", [False, True])
+def test_a_change_of_recorded_rows_stops_the_next_offload(scene: Scene, has_more: bool) -> None:
+    scene.offload()
+    version = scene.log.tier.verified_version  # type: ignore[union-attr]
+    _changed(scene, _change_a_value)
+    if has_more:
+        scene.append(3)
+    with pytest.raises(TableChangedError, match="are others"):
+        scene.offload()
+    tier = scene.log.tier
+    assert tier is not None
+    assert (tier.verified_version, scene.segments) == (version, [(0, 30)])
+
+
+def test_a_rewriting_without_a_change_is_verified(scene: Scene) -> None:
+    scene.offload()
+    _changed(scene, lambda _scene, rows: rows)
+    scene.offload()
+    assert scene.log.tier.verified_version == scene.table.version  # type: ignore[union-attr]
+
+
+def test_changes_are_accepted_on_demand(scene: Scene) -> None:
+    scene.offload()
+    _changed(scene, lambda scene, rows: _change_a_value(scene, rows).slice(2))
+    with Cluster(scene.rig.uri) as cluster:
+        plan = ending.accept_changes(cluster, LOG, dry_run=True).plan
+        assert (plan["windows"], plan["missing"]) == (1, 2)
+        ending.accept_changes(cluster, LOG)
+    assert scene.log.tier.missing == ((0, 2),)  # type: ignore[union-attr]
+    scene.append(3)
+    scene.offload()
+    assert scene.segments == [(0, 30), (30, 40)]
+
+
+def test_the_files_of_a_commit_are_durable_before_the_record(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = set[str]()
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        synced.add(os.readlink(f"/proc/self/fd/{descriptor}"))
+        real(descriptor)
+
+    seen = dict[str, bool]()
+    finished = offloading.finished
+
+    def recorded(*given: object) -> LogRecord:
+        folder = scene.table.path
+        wanted = [*(folder / name for name in scene.table.live), folder, folder / "_delta_log"]
+        wanted += [scene.table.commit_file(version) for version in range(scene.table.version + 1)]
+        seen.update({str(path): str(path) in synced for path in wanted})
+        return finished(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(offloading, "finished", recorded)
+    scene.offload()
+    assert len(seen) == 5
+    assert all(seen.values())
+
+
+# --- ending ----------------------------------------------------------------------------------
+
+
+def test_a_stopped_offload_forgets_its_table(scene: Scene) -> None:
+    scene.offload()
+    with Cluster(scene.rig.uri) as cluster:
+        ending.stop(cluster, LOG, scene.copier, may_keep=True)
+    assert scene.log.tier is None
+    assert scene.copier.calls[-1] == "fence"
+    with pytest.raises(InvalidRequestError, match="has rows already"):
+        scene.offload()
+
+
+def test_an_append_after_the_fence_adds_nothing(scene: Scene) -> None:
+    orders = list[CopyOrder]()
+    real = scene.copier.append
+
+    def stop_first(order: CopyOrder) -> None:
+        orders.append(order)
+        with Cluster(scene.rig.uri) as cluster:
+            ending.stop(cluster, LOG, scene.copier, may_keep=True)
+        real(order)
+
+    scene.copier.append = stop_first  # type: ignore[method-assign]
+    with pytest.raises(MetadataVersionError, match="ended by another command"):
+        scene.offload()
+    assert not scene.table.live
+    assert scene.log.tier is None
+
+
+def test_ledgers_that_wait_are_no_garbage(scene: Scene) -> None:
+    """They are the last copies in bookies of rows that the table is looked at for once more."""
+    scene.offload()
+
+    def change(step: Callable[[LogRecord], LogRecord]) -> None:
+        with Cluster(scene.rig.uri) as cluster:
+            cluster.logs.update(LOG, lambda record: step(record))  # type: ignore[arg-type]
+
+    def collected() -> int:
+        with Cluster(scene.rig.uri) as cluster:
+            return int(collecting.collect(cluster, abandoned_after=0.0).done["ledgers"])
+
+    ids = scene.log.listed_ids
+    epoch = scene.log.tier.epoch  # type: ignore[union-attr]
+    change(lambda log: offloading.freed(log, epoch, 30, 1, 1))
+    assert not scene.log.listed_ids
+    assert collected() == 0
+    assert dropped_ledgers_of(scene).isdisjoint(ids)
+    change(lambda log: offloading.taken_back(log, epoch))
+    assert len(scene.rig.rows()) == 30
+
+
+def dropped_ledgers_of(scene: Scene) -> set[int]:
+    with Cluster(scene.rig.uri) as cluster:
+        return dropped_ledgers(cluster)
+
+
+# --- the log changes meanwhile ---------------------------------------------------------------
+
+
+def test_rows_truncated_during_the_copy_are_not_recorded(scene: Scene) -> None:
+    def truncate(name: str) -> None:
+        if name == "append":
+            with Cluster(scene.rig.uri) as cluster:
+                truncation.truncate(cluster, LOG, 10)
+
+    scene.copier.after = truncate
+    scene.offload()
+    assert scene.segments == [(10, 30)]
+
+
+def test_a_log_overwritten_during_the_copy_gets_no_tier(scene: Scene) -> None:
+    def overwrite(name: str) -> None:
+        if name == "append":
+            scene.rig.write(partitions_of(5, first=100), is_overwrite=True)
+
+    scene.copier.after = overwrite
+    with pytest.raises(MetadataVersionError, match="overwritten"):
+        scene.offload()
+    assert scene.log.tier is None
+    scene.copier.after = lambda _name: None
+    with pytest.raises(InvalidRequestError, match="older contents"):
+        scene.offload()
+
+
+# --- refusals --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"accepts_single_copy": False}, "one copy of each row"),
+        ({"table": ""}, "has no table yet"),
+        ({"table": "hdfs://somewhere/table"}, "file: or s3a:"),
+    ],
+)
+def test_a_place_that_keeps_less_is_refused(
+    scene: Scene, given: dict[str, object], said: str
+) -> None:
+    with pytest.raises(InvalidRequestError, match=said):
+        scene.offload(**given)
+    assert not scene.copier.calls
+
+
+def test_a_table_with_rows_of_others_is_refused(scene: Scene, tmp_path: Path) -> None:
+    table = HandTable(tmp_path / "table")
+    table.create({"_offset": "long", "n": "long", "s": "string"})
+    table.append(pa.table({"_offset": [0], "n": [1], "s": ["x"]}))
+    with pytest.raises(InvalidRequestError, match="has rows already"):
+        scene.offload()
+    assert scene.log.tier is None
+
+
+@pytest.mark.parametrize(
+    ("properties", "partition", "said"),
+    [
+        ({"delta.setTransactionRetentionDuration": "interval 1 day"}, (), "forgets transactions"),
+        ({"bkspark.log": "x/y/1/e"}, (), "belongs to another log"),
+        ({}, ("_timestamp",), "partitioned by _timestamp"),
+    ],
+)
+def test_a_table_that_would_not_keep_the_rows_is_refused(
+    scene: Scene, tmp_path: Path, properties: dict[str, str], partition: tuple[str, ...], said: str
+) -> None:
+    table = HandTable(tmp_path / "table")
+    columns = {"_offset": "long", "_timestamp": "timestamp", "n": "long", "s": "string"}
+    table.create(columns, properties=properties, partition=partition)
+    with pytest.raises(InvalidRequestError, match=said):
+        scene.offload()
+    assert scene.log.tier is None
+
+
+def test_an_empty_table_of_the_user_is_adopted(scene: Scene, tmp_path: Path) -> None:
+    table = HandTable(tmp_path / "table")
+    names = ("_offset", "_ledger_id", "_entry_id")
+    table.create(
+        {**dict.fromkeys(names, "long"), "_timestamp": "timestamp", "n": "long", "s": "string"}
+    )
+    scene.copier.tables[scene.url] = table
+    scene.offload()
+    assert scene.copier.calls == ["claim", "append"]
+    assert scene.segments == [(0, 30)]
+
+
+def _offsets(scene: Scene) -> list[int]:
+    found = [
+        pq.read_table(scene.table.path / name)["_offset"].to_pylist() for name in scene.table.live
+    ]
+    return sorted(offset for one in found for offset in one)
