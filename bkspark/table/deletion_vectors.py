@@ -6,7 +6,6 @@ vector would bring deleted rows back, or hide rows.
 """
 
 import struct
-import uuid
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -68,7 +67,9 @@ def file_name(vector: DeletionVector) -> str:
     data = _base85(coded)
     if len(data) != 16:
         raise DamagedVectorError("its name is malformed")
-    name = f"deletion_vector_{uuid.UUID(bytes=data)}.bin"
+    digits = data.hex()
+    parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
+    name = f"deletion_vector_{'-'.join(parts)}.bin"
     return f"{prefix}/{name}" if prefix else name
 
 

@@ -35,7 +35,7 @@ from bkspark.table.data_files import DataFile, FileBatch, deleted_rows, opened
 from bkspark.table.offset_bits import DoubledOffsetError, OffsetBits
 from bkspark.table.partition_values import parse_value
 from bkspark.table.snapshot import Snapshot, TableFile
-from bkspark.table.table import Table
+from bkspark.table.table import DeltaTable
 
 _PASSES_MAX = 20
 """Versions that one read goes through before it gives up."""
@@ -57,7 +57,7 @@ _PARTITION_TYPES = {
 
 
 def read_range(
-    table: Table,
+    table: DeltaTable,
     snapshot: Snapshot,
     begin: int,
     end: int,
@@ -82,7 +82,7 @@ def read_range(
         TableChangedError: an offset is missing or there twice, a column was dropped, a value does
             not fit, or there is another table now.
         NoSuchTableError, TableUnavailableError, CorruptDataError, UnsupportedTableError: see
-            ``Table.snapshot``.
+            ``DeltaTable.snapshot``.
     """
     reading = _Reading(table, schema, columns, OffsetBits(begin, end, missing))
     table_id = snapshot.table_id
@@ -103,7 +103,7 @@ def read_range(
     )
 
 
-def _newer(table: Table, before: Snapshot, gone: FileGoneError) -> Snapshot:
+def _newer(table: DeltaTable, before: Snapshot, gone: FileGoneError) -> Snapshot:
     """The newest version, which must not be the one of which a file is gone."""
     found = table.snapshot()
     if found.version <= before.version:
@@ -115,7 +115,7 @@ def _newer(table: Table, before: Snapshot, gone: FileGoneError) -> Snapshot:
     return found
 
 
-def _replaced(table: Table, table_id: str, found: Snapshot) -> TableChangedError:
+def _replaced(table: DeltaTable, table_id: str, found: Snapshot) -> TableChangedError:
     return TableChangedError(
         f"another table is at {shown_url(table.url)} now: its id is {found.table_id}, "
         f"and {table_id} was expected",
@@ -142,7 +142,7 @@ class _Reading:
 
     def __init__(
         self,
-        table: Table,
+        table: DeltaTable,
         schema: pa.Schema,
         columns: Mapping[str, ColumnSource],
         bits: OffsetBits,

@@ -1,4 +1,4 @@
-"""What a version of a table has: its columns, its live files, and who wrote what."""
+"""What a version of a table has: its columns, its live files, and what its commits did."""
 
 import json
 from collections.abc import Mapping

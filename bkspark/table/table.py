@@ -27,7 +27,7 @@ _LISTINGS = 4
 """How often a log is listed: its owner may remove old files, or add one, during a listing."""
 
 
-class Table:
+class DeltaTable:
     """A table in a folder. Holds no open resources; any number may exist.
 
     Attributes:
@@ -123,7 +123,7 @@ class Table:
             return _commit_of(version, actions)
 
 
-def open_table(url: str, offset_column: str = "") -> Table:
+def open_table(url: str, offset_column: str = "") -> DeltaTable:
     """Return the table at an address as Spark users write it, without a look.
 
     Args:
@@ -133,7 +133,7 @@ def open_table(url: str, offset_column: str = "") -> Table:
     Raises:
         InvalidRequestError: no such address.
     """
-    return Table(open_folder(url), offset_column)
+    return DeltaTable(open_folder(url), offset_column)
 
 
 def _commit_of(version: int, actions: Any) -> Commit:

@@ -14,7 +14,7 @@ from bkspark.errors import (
 )
 from bkspark.storage import folders
 from bkspark.table.reading import read_range
-from bkspark.table.table import Table, open_table
+from bkspark.table.table import DeltaTable, open_table
 from tests.kit.delta import HandTable
 from tests.kit.s3 import S3Proxy, S3Server
 
@@ -40,7 +40,7 @@ class InBucket:
         self._there = set[str]()
 
     @property
-    def table(self) -> Table:
+    def table(self) -> DeltaTable:
         return open_table(self.url.replace("s3:", "s3a:"))
 
     def copy(self) -> None:
@@ -64,7 +64,7 @@ def there(tmp_path: Path, server: S3Server, proxy: S3Proxy, back_door: Any) -> I
     return table
 
 
-def read(table: Table, begin: int, end: int) -> list[int]:
+def read(table: DeltaTable, begin: int, end: int) -> list[int]:
     snapshot = table.snapshot()
     batches = read_range(table, snapshot, begin, end, SCHEMA, snapshot.columns)
     return [k for batch in batches for k in batch.column("k").to_pylist()]

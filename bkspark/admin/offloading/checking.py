@@ -32,7 +32,7 @@ from bkspark.storage.address import shown_url
 
 if TYPE_CHECKING:
     from bkspark.table.snapshot import Snapshot
-    from bkspark.table.table import Table
+    from bkspark.table.table import DeltaTable
 
 _CHUNK_BYTES = 256 * 2**20
 """Payload that is read at once: several windows, because a table's files have many of them."""
@@ -48,7 +48,7 @@ Step = Callable[[int], None]
 class TableView:
     """A version of a table, and where the log's columns are in it."""
 
-    table: "Table"
+    table: "DeltaTable"
     snapshot: "Snapshot"
     columns: tuple[TierColumn, ...]
 
@@ -72,7 +72,7 @@ class TableView:
 
 
 def table_view(url: str, columns: tuple[TierColumn, ...]) -> TableView:
-    """Look at the newest version of a table; raise the errors of ``Table.snapshot``."""
+    """Look at the newest version of a table; raise the errors of ``DeltaTable.snapshot``."""
     from bkspark.table.table import open_table
 
     physical = {one.name: one.physical_name for one in columns}

@@ -30,7 +30,7 @@ from bkspark.protocol.log.tier import Tier, TierColumn
 
 if TYPE_CHECKING:  # a process that reads no tier loads no module of tables
     from bkspark.table.snapshot import Commit, Snapshot, TableFile
-    from bkspark.table.table import Table
+    from bkspark.table.table import DeltaTable
 
 logger = logging.getLogger(__name__)
 
@@ -165,7 +165,9 @@ def offset_column(tier: Tier) -> str:
     return next(found, OFFSET_COLUMN)
 
 
-def require_verified_rows(log_name: str, tier: Tier, table: "Table", snapshot: "Snapshot") -> bool:
+def require_verified_rows(
+    log_name: str, tier: Tier, table: "DeltaTable", snapshot: "Snapshot"
+) -> bool:
     """Check by the table's log that a version has the rows that were verified (rules 1 and 2).
 
     Returns:
@@ -201,7 +203,7 @@ def require_verified_rows(log_name: str, tier: Tier, table: "Table", snapshot: "
 
 
 def _commits_since(
-    what: str, verified: int, table: "Table", snapshot: "Snapshot"
+    what: str, verified: int, table: "DeltaTable", snapshot: "Snapshot"
 ) -> "Sequence[Commit] | None":
     """Return the commits after the verified version; None if they cannot be looked at."""
     count = snapshot.version - verified

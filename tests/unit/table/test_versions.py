@@ -13,13 +13,13 @@ from bkspark.errors import (
     UnsupportedTableError,
 )
 from bkspark.table.snapshot import Commit
-from bkspark.table.table import Table, open_table
+from bkspark.table.table import DeltaTable, open_table
 from tests.kit.delta import HandTable, write_actions
 
 from .conftest import COLUMNS, expected, read, rows_of
 
 
-def newest(table: HandTable) -> Table:
+def newest(table: HandTable) -> DeltaTable:
     return open_table(str(table.path))
 
 
