@@ -349,6 +349,24 @@ def _log_row(log: LogRecord, view: LogView | None) -> Row:
     }
 
 
+def tier_of(log: LogRecord) -> Row | None:
+    """Return which offsets of a log its table has; None for a log without a table."""
+    tier = log.tier
+    if tier is None:
+        return None
+    return {
+        "table": tier.table_url,
+        "table_id": tier.table_id,
+        "begin": tier.begin,
+        "freed": tier.freed,
+        "copied": tier.copied,
+        "verified_version": tier.verified_version,
+        "segments": len(tier.segments),
+        "copying": None if tier.intent is None else [tier.intent.begin, tier.intent.end],
+        "missing": [list(gap) for gap in tier.missing],
+    }
+
+
 def _lost_count(log: LogRecord) -> int:
     """Return how many offsets of the log belong to no entry; 0 if a page is unreadable."""
     with suppress(*UNREAD):

@@ -407,10 +407,12 @@ def show(
             "dropped": list(record.every_dropped_id()),
             "to_delete": list(record.every_id_to_delete()),
         }
+        tier = views.tier_of(record)
     if session.as_json:
-        print_json({**log, **dropped, "history": history})
+        print_json({**log, **dropped, "tier": tier, "history": history})
     else:
-        print_pairs({**_for_people(log, dropped), **_places(history, log)})
+        of_tier = {} if tier is None else _tier_for_people(tier)
+        print_pairs({**_for_people(log, dropped), **of_tier, **_places(history, log)})
     if any(key.startswith(layout.LEDGERS_PREFIX) for key in cluster.unreadable):
         raise typer.Exit(note_unreadable(cluster))
 
@@ -542,6 +544,17 @@ def _for_people(log: "views.Row", dropped: Mapping[str, list[int]]) -> dict[str,
     counts = {key: _at_least(log, key) for key in ("entries", "end_offset", "bytes")}
     lists = {"tail": log["tail"], **dropped}
     return {**shown, **counts, **{key: ids or None for key, ids in lists.items()}}
+
+
+def _tier_for_people(tier: "views.Row") -> dict[str, Any]:
+    copying = tier["copying"]
+    being = f"; offsets {copying[0]} to {copying[1] - 1} are being copied" if copying else ""
+    copied = f"offsets {tier['begin']} to {tier['copied'] - 1}"
+    return {
+        "table": tier["table"],
+        "verified in the table": f"{copied if tier['segments'] else 'nothing'}{being}",
+        "table version": tier["verified_version"],
+    }
 
 
 def _at_least(log: Mapping[str, Any], key: str) -> int | str:

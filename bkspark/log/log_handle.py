@@ -34,6 +34,7 @@ from bkspark.protocol.log.contents import Retention
 from bkspark.protocol.log.cursor import CursorRecord
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.tier import Tier
 from bkspark.protocol.log.transactions import is_name, remembering
 
 # --- fragments -----------------------------------------------------------------------------------
@@ -219,6 +220,14 @@ class LogHandle(BoundToProcess):
     def is_sealed(self) -> bool:
         """Whether the log takes no more entries, for good."""
         return self.record.is_sealed
+
+    @property
+    def tier(self) -> Tier | None:
+        """The table that has the log's first rows, and how far it has them; None without one.
+
+        Below ``tier.copied`` the rows were verified in the table ``tier.table_url``.
+        """
+        return self.record.tier
 
     def offset_at(self, time: datetime | int) -> int:
         """Return the first offset that was committed at ``time`` or later.

@@ -3,6 +3,7 @@
 The tables are written by hand, and read as a reader of the log reads them.
 """
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,12 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bkspark import BookKeeper
 from bkspark.admin.auditing.audit import dropped_ledgers
 from bkspark.admin.collecting import collection as collecting
 from bkspark.admin.maintenance import Execution, Report
 from bkspark.admin.offloading import ending
 from bkspark.admin.offloading.copier import CopyOrder
 from bkspark.admin.offloading.offload import OffloadRequest, offload
+from bkspark.cli import main
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import (
@@ -508,3 +511,22 @@ def _offsets(scene: Scene) -> list[int]:
         pq.read_table(scene.table.path / name)["_offset"].to_pylist() for name in scene.table.live
     ]
     return sorted(offset for one in found for offset in one)
+
+
+# --- what is shown ---------------------------------------------------------------------------
+
+
+def test_the_tier_of_a_log_is_shown(scene: Scene, capfd: pytest.CaptureFixture[str]) -> None:
+    words = ["log", "show", LOG, "--metadata", scene.rig.uri]
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["tier"] is None
+    scene.offload()
+    assert main([*words, "--json"]) == 0
+    shown = json.loads(capfd.readouterr().out)["tier"]
+    assert (shown["table"], shown["copied"], shown["copying"]) == (scene.url, 30, None)
+    assert main(words) == 0
+    assert "offsets 0 to 29" in capfd.readouterr().out
+    with BookKeeper(scene.rig.uri) as keeper:
+        tier = keeper.open_log(LOG).tier
+    assert tier is not None
+    assert (tier.table_url, tier.copied, tier.freed) == (scene.url, 30, 0)
