@@ -242,7 +242,7 @@ def by_name(base: pa.Schema, given: pa.Schema) -> pa.Schema:
     if any(place is None and not field.nullable for field, place in pairs):
         raise InvalidRequestError(
             f"columns that allow no nulls are missing: {difference(base, given)}",
-            hint=with_table("give each row a value for them", base, given),
+            hint="give each row a value for them",
         )
     known = [
         field if place is None else spark_types.renamed(given.field(place), field.name)
@@ -377,16 +377,14 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
     Raises:
         InvalidRequestError: a value, or the whole type, cannot be cast; with the reason.
     """
-    if _bare_type(column.type) == _bare_type(field.type):
-        batch = relabelled(
-            pa.RecordBatch.from_arrays([column], ["c"]), pa.schema([("c", field.type)])
-        )
-        return batch.column(0)
     try:
-        if _has_list_of_void(field.type):
-            # Arrow 26 would give an unchanged list the length of its parent.
-            return pa.array(column.to_pylist(), field.type)
-        return column.cast(field.type)
+        # Arrow 26 gives voids in a list, and in a struct that is a slice, a wrong length.
+        column = column_names.arranged_array(column, field.type, pa.Array.cast)
+        if _bare_type(column.type) == _bare_type(field.type):
+            batch = pa.RecordBatch.from_arrays([column], ["c"])
+            return relabelled(batch, pa.schema([("c", field.type)])).column(0)
+        has_void = _has_void(field.type)
+        return pa.array(column.to_pylist(), field.type) if has_void else column.cast(field.type)
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise InvalidRequestError(
             f"column {field.name!r} is {column.type} in place of {field.type}, and cannot be "
@@ -395,10 +393,9 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
         ) from error
 
 
-def _has_list_of_void(kind: pa.DataType) -> bool:
-    parts = [kind.field(number).type for number in range(kind.num_fields)]
-    is_void = spark_types.is_list(kind) and pa.types.is_null(kind.value_type)
-    return is_void or any(map(_has_list_of_void, parts))
+def _has_void(kind: pa.DataType) -> bool:
+    parts = (kind.field(number).type for number in range(kind.num_fields))
+    return pa.types.is_null(kind) or any(map(_has_void, parts))
 
 
 def _bare(schema: pa.Schema) -> pa.Schema:

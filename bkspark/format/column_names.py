@@ -43,43 +43,66 @@ def arranged(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     columns = [
         pa.nulls(batch.num_rows, field.type)
         if place is None
-        else _arranged_array(batch.column(place), field.type)
+        else arranged_array(batch.column(place), field.type)
         for field, place in zip(schema, found, strict=True)
     ]
     fields = [field.with_type(column.type) for field, column in zip(schema, columns, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
-def _arranged_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
+Leaf = Callable[[pa.Array, pa.DataType], pa.Array]
+
+
+def _as_it_is(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    del kind
+    return array
+
+
+def arranged_array(array: pa.Array, kind: pa.DataType, leaf: Leaf = _as_it_is) -> pa.Array:
+    """Return ``array`` with the names and the order of ``kind``, at any depth.
+
+    Args:
+        leaf: returns an array of another type that has no parts, for a type.
+    """
     given = array.type
     if given == kind:
         return array
     if isinstance(given, pa.BaseExtensionType):
-        return _arranged_array(array.storage, kind)
+        return arranged_array(array.storage, kind, leaf)
     if pa.types.is_struct(given) and pa.types.is_struct(kind):
-        return _arranged_struct(array, kind)
+        return _arranged_struct(array, kind, leaf)
     if pa.types.is_map(given) and pa.types.is_map(kind):
         parts = (
-            _arranged_array(*x)
+            arranged_array(*x, leaf)
             for x in ((array.keys, kind.key_type), (array.items, kind.item_type))
         )
         return pa.MapArray.from_arrays(_offsets(array), *parts, mask=_nulls(array))
     lists = _list_arrays(given)
     if lists is not None and _list_arrays(kind) is not None:
-        return _arranged_list(array, kind.value_type, lists)
-    return array
+        return _arranged_list(array, kind, lists, leaf)
+    return leaf(array, kind)
 
 
-def _arranged_list(array: pa.Array, element: pa.DataType, lists: Any) -> pa.Array:
-    """Arrange the values of a list, keeping its kind, such as large lists; a cast would change
-    it.
+def _arranged_list(array: pa.Array, kind: pa.DataType, lists: Any, leaf: Leaf) -> pa.Array:
+    """Arrange the values of a list.
+
+    The list keeps its own type, such as a large list, if its values do; else it gets that of
+    ``kind``, except a fixed size.
     """
+    wanted = lists if leaf is _as_it_is else _list_arrays(kind)
     if lists is pa.FixedSizeListArray:
         size = array.type.list_size
         values = array.values.slice(array.offset * size, len(array) * size)
-        return lists.from_arrays(_arranged_array(values, element), size, mask=_nulls(array))
-    values = _arranged_array(array.values, element)
-    return lists.from_arrays(_offsets(array), values, mask=_nulls(array))
+        values = arranged_array(values, kind.value_type, leaf)
+        if wanted is lists:
+            return lists.from_arrays(values, size, mask=_nulls(array))
+        offsets = pa.arange(0, (len(array) + 1) * size, size)
+    else:
+        values = arranged_array(array.values, kind.value_type, leaf)
+        wanted = lists if wanted is pa.FixedSizeListArray else wanted
+        offsets = _offsets(array)
+    kind_of_offsets = pa.int64() if wanted is pa.LargeListArray else pa.int32()
+    return wanted.from_arrays(offsets.cast(kind_of_offsets), values, mask=_nulls(array))
 
 
 def _list_arrays(kind: pa.DataType) -> Any:
@@ -94,14 +117,14 @@ _LISTS: tuple[tuple[Callable[[pa.DataType], bool], Any], ...] = (
 )
 
 
-def _arranged_struct(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def _arranged_struct(array: pa.Array, kind: pa.DataType, leaf: Leaf) -> pa.Array:
     names = [[field.name for field in one] for one in (kind, array.type)]
     if not names[0] or unplaced(*names):
         return array
     children = [
         pa.nulls(len(array), field.type)
         if place is None
-        else _arranged_array(array.field(place), field.type)
+        else arranged_array(array.field(place), field.type, leaf)
         for field, place in zip(kind, places(*names), strict=True)
     ]
     fields = [field.with_type(child.type) for field, child in zip(kind, children, strict=True)]

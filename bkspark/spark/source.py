@@ -186,12 +186,16 @@ def read_log(
     begin, end = part.rest.begin, part.rest.end
     if begin == end:
         return part.rows
-    rest = {key: value for key, value in given.items() if not key.lower().startswith(_RANGE)}
-    rest |= {"startingOffsets": str(begin), "endingOffsets": str(end)}
+    rest = {**_without_range(given), "startingOffsets": str(begin), "endingOffsets": str(end)}
     return part.rows.unionAll(spark.read.format("bookkeeper").options(**rest).load(name))
 
 
-_RANGE = ("starting", "ending")
+def _without_range(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the options that do not say which offsets to read."""
+    return {key: value for key, value in given.items() if not key.lower().startswith(_RANGE)}
+
+
+_RANGE = ("starting", "ending", "versionasof", "timestampasof")
 """The beginnings of the options that say which offsets to read."""
 
 

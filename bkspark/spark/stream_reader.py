@@ -253,16 +253,14 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
             if not self._waits:
                 raise
             view = _view_to_come(progress.cluster, self._options.log_name)
+        if not (self._waits and _is_to_come(view.record)):
+            self._waits = False
+            if before is None or before.record.schema != view.record.schema:
+                there = from_stored(arrow_schema.decode(view.record.schema))
+                used = self._rows.wanted.names if self._is_projection else None
+                require_same_columns(self._there, there, used)
         if enough is None:
             progress.view = view
-        if self._waits and _is_to_come(view.record):
-            return view
-        self._waits = False
-        if before is None or before.record.schema != view.record.schema:
-            there = from_stored(arrow_schema.decode(view.record.schema))
-            require_same_columns(
-                self._there, there, self._rows.wanted.names if self._is_projection else None
-            )
         return view
 
     def _to_json(self, position: Position) -> dict[str, Any]:

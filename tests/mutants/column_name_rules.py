@@ -35,13 +35,13 @@ MUTANTS = (
     ),
     Mutant(
         "fields of structs are taken by their places",
-        "column_names._arranged_array",
-        Replace("_arranged_struct(array, kind)", "array"),
+        "column_names.arranged_array",
+        Replace("_arranged_struct(array, kind, leaf)", "array"),
         (f"{NAMES}::test_fields_of_structs_are_put_in_order_at_any_depth[0]",),
     ),
     Mutant(
         "in lists of another kind a field in another case is null",
-        "column_names._arranged_array",
+        "column_names.arranged_array",
         Replace("_list_arrays(kind) is not None", "_list_arrays(kind) is lists"),
         (f"{NAMES}::test_names_are_matched_in_lists_of_any_kind[<lambda>-list_-0]",),
     ),

@@ -120,10 +120,10 @@ MUTANTS = (
         (f"{TYPES}::test_types_that_arrow_cannot_tell_do_not_fit[a variant into a struct]",),
     ),
     Mutant(
-        "lists of void are cast by Arrow alone",
+        "columns with voids are cast as a whole",
         "arrow_schema._cast",
-        Replace("_has_list_of_void(field.type)", "False"),
-        (f"{VALUES}::test_lists_of_void_beside_what_is_cast_stay_as_they_are[list]",),
+        Replace("column_names.arranged_array(column, field.type, pa.Array.cast)", "column"),
+        (f"{VALUES}::test_values_beside_lists_of_void_stay_as_they_are",),
     ),
     Mutant(
         "rows are appended without having been decoded",

@@ -129,7 +129,7 @@ def test_a_handle_casts_whole_numbers_to_floats_and_decimals(rig: Rig) -> None:
         writer.append_many(
             pa.table({"f": pa.array([7], pa.int32()), "d": pa.array([8], pa.int8())})
         )
-        with pytest.raises(InvalidRequestError, match="what helps"):
+        with pytest.raises(InvalidRequestError, match="f is int64 in place of double"):
             writer.append_many(pa.table({"f": pa.array([7], pa.int64())}))
     [row] = log.read_arrow().to_pylist()
     assert (row["f"], str(row["d"])) == (7.0, "8.00")
@@ -177,3 +177,35 @@ def test_a_plan_made_before_reads_what_was_there(rig: Rig) -> None:
         row for part in parts for batch in early.reader.read(part) for row in batch.to_pylist()
     ]
     assert found == [{"n": 1, "s": {"a": 1}}]
+
+
+def test_a_stream_that_reads_a_widened_column_is_restarted(rig: Rig) -> None:
+    def stream(**options: str) -> Any:
+        given = {"metadataServiceUri": rig.uri, "path": rig.log_name, **options}
+        source = BookKeeperDataSource(given)
+        return source.streamReader(source.schema())
+
+    def read(reader: Any, begin: Any, end: Any) -> list[Any]:
+        batches = [batch for part in reader.partitions(begin, end) for batch in reader.read(part)]
+        return sorted(n for batch in batches for n in batch["n"].to_pylist())
+
+    by_batch(rig, rows(pa.int32(), [1]), False)
+    running, narrow = stream(), stream(columns="n")
+    begin = running.initialOffset()
+    end = running.latestOffset(begin, running.getDefaultReadLimit())
+    assert read(running, begin, end) == [1]
+    by_batch(rig, rows(pa.int32(), [2], PARTS), True)
+    with pytest.raises(InvalidRequestError, match=r"s was .* restart the query with a new load"):
+        running.latestOffset(end, running.getDefaultReadLimit())
+    with pytest.raises(InvalidRequestError, match=r"s was .* restart the query with a new load"):
+        running.partitions(begin, end)
+    later = narrow.latestOffset(end, narrow.getDefaultReadLimit())
+    assert read(narrow, begin, later) == [1, 2]
+    by_batch(rig, rows(pa.int64(), [LARGE], PARTS), True)
+    with pytest.raises(InvalidRequestError, match="n was int and is bigint"):
+        narrow.latestOffset(later, narrow.getDefaultReadLimit())
+    again = stream()
+    last = again.latestOffset(end, again.getDefaultReadLimit())
+    assert read(again, begin, last) == [1, 2, LARGE]
+    for reader in (running, narrow, again):
+        reader.stop()

@@ -201,6 +201,41 @@ def test_lists_of_void_beside_what_is_cast_stay_as_they_are(kind: Any, value: An
     assert found.to_pylist() == alone.to_pylist()
 
 
+def test_values_beside_lists_of_void_stay_as_they_are() -> None:
+    """Python cannot show each of them."""
+    far = pa.array([2**31 - 1], pa.int32()).cast(pa.date32())
+    night = pa.array([86_399_999_999_999], pa.int64()).cast(pa.time64("ns"))
+    void = pa.array([[None] * 3], pa.list_(pa.null()))
+    columns = {"l": void, "d": far, "t": night, "n": pa.array([5], pa.int32())}
+    struct = pa.StructArray.from_arrays([*columns.values()], names=[*columns])
+    wide = pa.struct([*list(struct.type)[:3], ("n", pa.int64())])
+    for array, kind in (
+        (struct, wide),
+        (pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), struct), pa.list_(wide)),
+    ):
+        rows = pa.record_batch({"c": pa.concat_arrays([array] * 3).slice(1)})
+        found = arrow_schema.relabel(rows, pa.schema([("c", kind)]))
+        found.validate(full=True)
+        for name, column in columns.items():
+            got = found.column(0)
+            part = (got.flatten() if pa.types.is_list(kind) else got).field(name)
+            assert part.cast(column.type).equals(pa.concat_arrays([column] * 2)), name
+
+
+def test_a_slice_of_structs_with_voids_is_cast() -> None:
+    """Arrow 26 gives such voids the length of the whole."""
+    values = [{"s": {"v": None}, "l": [1, 2], "n": n} for n in range(4)]
+    lists = (pa.list_(pa.int8(), 2), pa.large_list(pa.int16()))
+    before, after = (
+        pa.struct([("s", pa.struct([("v", pa.null())])), ("l", some), ("n", number)])
+        for some, number in zip(lists, (pa.int32(), pa.int64()), strict=True)
+    )
+    rows = pa.record_batch({"c": pa.array([*values, None], before)}).slice(1)
+    found = arrow_schema.relabel(rows, pa.schema([("c", after)]))
+    found.validate(full=True)
+    assert found.to_pylist() == rows.to_pylist()
+
+
 def place_type(kind: str, srid: int) -> pa.DataType:
     tags = {kind: "true", "srid": str(srid)}
     return pa.struct([("srid", pa.int32()), pa.field("wkb", pa.binary(), metadata=tags)])

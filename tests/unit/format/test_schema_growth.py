@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, settings
 from hypothesis import given as drawn
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from bkspark.errors import InvalidRequestError
@@ -171,6 +171,81 @@ def test_decimals_and_floats_are_cast_exactly(data: st.DataObject) -> None:
     rows = pa.record_batch({"c": pa.array(values, narrow)})
     found = arrow_schema.relabel(rows, pa.schema([("c", wide)]))
     assert is_same(found.to_pylist(), rows.to_pylist())
+
+
+LEAVES = st.sampled_from([kind for kind in TYPES if not pa.types.is_boolean(kind)])
+
+
+def nested(parts: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataType]:
+    fields = st.dictionaries(st.sampled_from("abcD"), parts, min_size=1)
+    return st.one_of(
+        fields.map(lambda named: pa.struct([*named.items()])),
+        parts.map(pa.list_),
+        parts.map(pa.large_list),
+        parts.map(lambda part: pa.map_(pa.string(), part)),
+    )
+
+
+def values_of(kind: pa.DataType) -> st.SearchStrategy[Any]:
+    if pa.types.is_struct(kind):
+        some = st.fixed_dictionaries({field.name: values_of(field.type) for field in kind})
+    elif pa.types.is_map(kind):
+        some = st.dictionaries(st.sampled_from("kl"), values_of(kind.item_type)).map(
+            lambda pairs: [*pairs.items()]
+        )
+    elif spark_types.is_list(kind):
+        some = st.lists(values_of(kind.value_type), max_size=3)
+    else:
+        return st.sampled_from(VALUES[kind])
+    return st.one_of(st.none(), some)
+
+
+def seen_as(value: Any, kind: pa.DataType) -> Any:
+    """The value with the fields that its column has got; the order of fields does not count."""
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        return {field.name: seen_as(value.get(field.name), field.type) for field in kind}
+    if pa.types.is_map(kind):
+        return [(key, seen_as(one, kind.item_type)) for key, one in value]
+    if spark_types.is_list(kind):
+        return [seen_as(one, kind.value_type) for one in value]
+    return value
+
+
+@pytest.mark.thorough
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@drawn(st.data())
+def test_nested_columns_of_two_writes_are_read_exactly_or_refused(data: st.DataObject) -> None:
+    kinds = st.recursive(LEAVES, nested, max_leaves=5)
+    two = [data.draw(kinds) for _ in range(2)]
+    two[1] = data.draw(st.one_of(st.just(two[1]), st.just(two[0]), alike(two[0])))
+    schemas = [pa.schema([("c", kind)]) for kind in two]
+    for merges in (False, True):
+        found = after(*schemas, merges=merges)
+        if found is None:
+            continue
+        for schema, kind in zip(schemas, two, strict=True):
+            assert after(found, schema, merges=False) == found
+            values = data.draw(st.lists(values_of(kind), max_size=5))
+            rows = pa.record_batch({"c": pa.array([None, *values], kind)}).slice(1)
+            read = arrow_schema.relabel(rows, found)
+            read.validate(full=True)
+            expected = [seen_as(value, found.types[0]) for value in rows.column(0).to_pylist()]
+            assert is_same(read.column(0).to_pylist(), expected)
+
+
+def alike(kind: pa.DataType) -> st.SearchStrategy[pa.DataType]:
+    """Types of the same form with other leaves and further fields."""
+    if pa.types.is_struct(kind):
+        parts = st.fixed_dictionaries({field.name: alike(field.type) for field in kind})
+        more = st.dictionaries(st.sampled_from("xy"), LEAVES)
+        return st.tuples(parts, more).map(lambda two: pa.struct([*(two[0] | two[1]).items()]))
+    if pa.types.is_map(kind):
+        return alike(kind.item_type).map(lambda part: pa.map_(pa.string(), part))
+    if spark_types.is_list(kind):
+        return alike(kind.value_type).map(pa.list_)
+    return st.one_of(st.just(kind), LEAVES)
 
 
 def test_a_date_is_no_time_stamp_because_stamps_end_before_dates() -> None:

@@ -16,9 +16,9 @@ from bkspark.protocol.log.ledger_list import (
     PageContents,
     place_of_version,
 )
-from bkspark.spark.option_table import Use
+from bkspark.spark.option_table import OPTIONS, Use
 from bkspark.spark.options import parse
-from bkspark.spark.source import BookKeeperDataSource
+from bkspark.spark.source import BookKeeperDataSource, _without_range
 
 T = 1_700_000_000_000
 
@@ -122,6 +122,16 @@ def test_versions_that_were_compacted_are_read_by_time(log: Log) -> None:
     with pytest.raises(NoSuchEntryError, match="version 1 of log 'a' was compacted into version 2"):
         log.read(versionAsOf=1)
     assert log.read(timestampAsOf=T + 10) == [*range(30)]
+
+
+def test_the_rest_of_a_tiered_read_has_no_other_range() -> None:
+    """``bkspark.read`` gives the rest offsets of its own."""
+    ranges = {name for name in OPTIONS if name.lower().endswith(("offsets", "asof", "timestamp"))}
+    ranges |= {name for name in OPTIONS if "OffsetsBy" in name}
+    assert {"versionAsOf", "timestampAsOf", "endingOffsetsByTimestamp"} < ranges
+    assert (
+        _without_range(dict.fromkeys([*OPTIONS, "VERSIONASOF"], "1")).keys() == {*OPTIONS} - ranges
+    )
 
 
 @pytest.mark.parametrize(
