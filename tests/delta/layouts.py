@@ -267,13 +267,6 @@ def cleaned_up(owner: Owner) -> None:
     owner.first_version = newest
 
 
-def compacted_log(owner: Owner) -> None:
-    conf = {"spark.databricks.delta.deltaLog.minorCompaction.useForReads": "true"}
-    with sql_conf(owner.spark, conf):
-        owner.create()
-        owner.sql("OPTIMIZE TABLE_HERE")
-
-
 def appended_by_others(owner: Owner) -> None:
     owner.create()
     owner.append(owner.rows(0, 9).selectExpr("* except (_offset)", "cast(null AS long) AS _offset"))
@@ -319,7 +312,9 @@ LAYOUTS: dict[str, Callable[[Owner], None]] = {
     "checkpoint of several parts": lambda o: checkpointed(
         o, "classic", {"spark.databricks.delta.checkpoint.partSize": "2"}
     ),
-    "checkpoint v2": lambda o: checkpointed(o, "v2"),
+    "checkpoint v2 in Parquet": lambda o: checkpointed(
+        o, "v2", {"spark.databricks.delta.checkpointV2.topLevelFileFormat": "parquet"}
+    ),
     "checkpoint v2 in JSON": lambda o: checkpointed(
         o, "v2", {"spark.databricks.delta.checkpointV2.topLevelFileFormat": "json"}
     ),
@@ -336,16 +331,14 @@ LAYOUTS: dict[str, Callable[[Owner], None]] = {
     ),
     "append only": lambda o: after(o, "OPTIMIZE TABLE_HERE", delta__appendOnly="true"),
     "log cleaned up": cleaned_up,
-    "log compacted": compacted_log,
     "rows of others": appended_by_others,
 }
 
 LOG_FILES = {
     "checkpoint": "[0-9]*.checkpoint.parquet",
     "checkpoint of several parts": "[0-9]*.checkpoint.0000000002.000000000[2-9].parquet",
-    "checkpoint v2": "[0-9]*.checkpoint.*-*.parquet",
+    "checkpoint v2 in Parquet": "[0-9]*.checkpoint.*-*.parquet",
     "checkpoint v2 in JSON": "[0-9]*.checkpoint.*-*.json",
     "checkpoint with statistics in columns": "[0-9]*.checkpoint.parquet",
-    "log compacted": "[0-9]*.compacted.json",
 }
 """What a layout must have in its log, or it is not the layout of its name."""
