@@ -26,8 +26,10 @@ def read_checkpoint(
     checkpoint: Checkpoint,
     sizes: Mapping[str, int],
     offset_column: Callable[[], str],
-) -> Iterator[tuple[str, Action]]:
-    """The actions of a checkpoint, each with the name of its file; those of data files last.
+) -> Iterator[tuple[str, list[Action]]]:
+    """The actions of a checkpoint, some at a time, with the name of their file.
+
+    The actions of data files come last.
 
     Args:
         sizes: of the files in the log.
@@ -40,22 +42,20 @@ def read_checkpoint(
         for name in checkpoint.names:
             path = f"{LOG}/{name}"
             if name.endswith(".json"):
-                found: Iterator[Action] = iter(_json(folder, path))
+                found = _json(folder, path)
             else:
                 file = opened.enter_context(_opened(folder, path, sizes[name]))
                 files.append((path, file))
                 found = _small_actions(folder.url, path, file)
-            for action in found:
-                yield path, action
-                if action.get("sidecar"):
-                    sidecars.append(action["sidecar"])
+            yield path, found
+            sidecars += [action["sidecar"] for action in found if action.get("sidecar")]
         for path, file in files:
-            for action in _adds(folder.url, path, file, offset_column()):
-                yield path, action
+            for adds in _adds(folder.url, path, file, offset_column()):
+                yield path, adds
     for path, size in dict.fromkeys(_sidecar(folder.url, checkpoint, one) for one in sidecars):
         with _opened(folder, path, size) as file:
-            for action in _adds(folder.url, path, file, offset_column()):
-                yield path, action
+            for adds in _adds(folder.url, path, file, offset_column()):
+                yield path, adds
 
 
 def parse_lines(data: bytes) -> list[Action]:
@@ -96,18 +96,22 @@ def _opened(folder: Folder, path: str, size: int) -> Iterator[Any]:
         yield file
 
 
-def _small_actions(url: str, path: str, file: Any) -> Iterator[Action]:
-    for name in _SMALL:
-        with asking_for(url, path):
-            if name not in file.schema_arrow.names:
-                continue
-            column = file.read([name], use_threads=False).column(name)
-            values = column.filter(column.is_valid()).to_pylist(maps_as_pydicts="strict")
-        for value in values:
-            yield {name: value}
+def _small_actions(url: str, path: str, file: Any) -> list[Action]:
+    found: list[Action] = []
+    with asking_for(url, path):
+        for name in _SMALL:
+            if name in file.schema_arrow.names:
+                column = file.read([name], use_threads=False).column(name)
+                found += [{name: value} for value in _values(column)]
+    return found
 
 
-def _adds(url: str, path: str, file: Any, offset_column: str) -> Iterator[Action]:
+def _values(column: Any) -> list[Any]:
+    """The values of a column that are not null."""
+    return list(column.filter(column.is_valid()).to_pylist(maps_as_pydicts="strict"))
+
+
+def _adds(url: str, path: str, file: Any, offset_column: str) -> Iterator[list[Action]]:
     with asking_for(url, path):
         if "add" not in file.schema_arrow.names:
             return
@@ -118,10 +122,8 @@ def _adds(url: str, path: str, file: Any, offset_column: str) -> Iterator[Action
             batch = next(batches, None)
             if batch is None:
                 return
-            column = batch.column("add")
-            values = column.filter(column.is_valid()).to_pylist(maps_as_pydicts="strict")
-        for value in values:
-            yield {"add": _with_statistics(value)}
+            values = _values(batch.column("add"))
+        yield [{"add": _with_statistics(value)} for value in values]
 
 
 def _columns_of_adds(file: Any, offset_column: str) -> list[str]:

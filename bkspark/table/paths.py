@@ -20,7 +20,7 @@ def path_below(url: str, named: str) -> str:
         UnsupportedTableError: the file is outside of the table.
         ValueError: the name is malformed.
     """
-    path = unquote(named, errors="strict")
+    path = unquote(named, errors="strict") if "%" in named else named
     if _ABSOLUTE.match(named):
         place, root = _place(path), _place(unquote(split_store(url)[0], errors="strict"))
         if not place.startswith(f"{root}/"):

@@ -5,15 +5,14 @@ never wrong rows.
 Rule 2. A file is live if the last action of its path and deletion vector adds it.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace as with_changes
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bkspark.errors import CorruptDataError, UnsupportedTableError
 from bkspark.format.arrow_schema import OFFSET_COLUMN
 from bkspark.storage.address import shown_url
 from bkspark.storage.folders import Folder
-from bkspark.table.asking import asking_for
+from bkspark.table.asking import FileGoneError, asking_for
 from bkspark.table.checkpoints import Action, parse_lines, read_checkpoint
 from bkspark.table.deletion_vectors import DeletionVector
 from bkspark.table.delta_types import TableColumn, parse_schema, unmapped
@@ -38,6 +37,8 @@ MAPPING_MODE = "delta.columnMapping.mode"
 _MODES = ("none", "name", "id")
 
 _Key = tuple[str, str]
+_Added = tuple[str, int, Mapping[str, str | None], DeletionVector | None, Any]
+"""Path, size, partition values, deletion vector and statistics of a file."""
 
 
 class Replay:
@@ -51,10 +52,23 @@ class Replay:
     def __init__(self, url: str, offset_column: str) -> None:
         self._url = url
         self._offset_column = offset_column
-        self._adds: dict[_Key, tuple[TableFile, Any]] = {}
+        self._adds: dict[_Key, _Added] = {}
         self._metadata: Mapping[str, Any] = {}
         self._protocol: Mapping[str, Any] = {}
         self._transactions: dict[str, int] = {}
+
+    def apply_all(self, name: str, actions: Iterable[Action]) -> None:
+        """Apply actions in order.
+
+        Args:
+            name: of their file.
+
+        Raises:
+            CorruptDataError: one is malformed.
+        """
+        with asking_for(self._url, name):
+            for action in actions:
+                self.apply(action)
 
     def apply(self, action: Action) -> None:
         """Apply one action.
@@ -63,11 +77,12 @@ class Replay:
             ValueError: it is malformed.
         """
         if add := action.get("add"):
-            file = _file_of(self._url, add)
+            path, vector = _named_in(self._url, add)
+            size, values = int(add["size"]), _object(add.get("partitionValues") or {})
             # The statistics are read at the end: most files of a long log are removed again.
-            self._adds[_key_of(file)] = (file, add.get("stats"))
+            self._adds[_key_of(path, vector)] = (path, size, values, vector, add.get("stats"))
         elif remove := action.get("remove"):
-            self._adds.pop(_key_of(_file_of(self._url, {"size": 0, **remove})), None)
+            self._adds.pop(_key_of(*_named_in(self._url, remove)), None)
         elif metadata := action.get("metaData"):
             self._metadata = _object(metadata)
         elif protocol := action.get("protocol"):
@@ -94,7 +109,7 @@ class Replay:
             raise ValueError("it has no metadata or no protocol")
         require_features(self._url, self._protocol)
         offsets = self.offset_column()
-        files = [_with_statistics(file, stats, offsets) for file, stats in self._adds.values()]
+        files = [_file_of(*added, offsets) for added in self._adds.values()]
         files.sort(key=_order_of)
         return Snapshot(
             version=version,
@@ -162,14 +177,11 @@ def replay(
     name = f"{LOG}/{commit_name(version)}"
     if checkpoint is not None:
         first = checkpoint.version + 1
-        for name, action in read_checkpoint(folder, checkpoint, files.sizes, state.offset_column):
-            with asking_for(folder.url, name):
-                state.apply(action)
+        for name, actions in read_checkpoint(folder, checkpoint, files.sizes, state.offset_column):
+            state.apply_all(name, actions)
     for number in range(first, version + 1):
         name = f"{LOG}/{commit_name(number)}"
-        for action in read_commit(folder, number):
-            with asking_for(folder.url, name):
-                state.apply(action)
+        state.apply_all(name, read_commit(folder, number))
     with asking_for(folder.url, name):
         return state.snapshot(version)
 
@@ -193,13 +205,13 @@ def first_success(
     """Replay one version from the best beginning that is whole; None if no beginning is there.
 
     Raises:
-        CorruptDataError: each beginning is damaged.
+        CorruptDataError, FileGoneError: each beginning is damaged, or lacks a file.
     """
-    problem: CorruptDataError | None = None
+    problem: CorruptDataError | FileGoneError | None = None
     for checkpoint in files.checkpoints_for(version):
         try:
             return replay(folder, files, checkpoint, version, offset_column)
-        except CorruptDataError as error:
+        except (CorruptDataError, FileGoneError) as error:
             problem = problem or error
     if problem is not None:
         raise problem
@@ -210,16 +222,10 @@ def _features(protocol: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(map(str, protocol.get("readerFeatures") or ()))
 
 
-def _file_of(url: str, given: Any) -> TableFile:
-    found = _object(given)
-    vector = found.get("deletionVector")
-    values = found.get("partitionValues") or {}
-    return TableFile(
-        path=path_below(url, found["path"]),
-        size_bytes=int(found["size"] if found["size"] is not None else 0),
-        partition_values=dict(values),
-        deletion_vector=None if vector is None else _vector_of(_object(vector)),
-    )
+def _named_in(url: str, given: Any) -> tuple[str, DeletionVector | None]:
+    """The path and the deletion vector of a file that an action names."""
+    vector = _object(given).get("deletionVector")
+    return path_below(url, given["path"]), None if vector is None else _vector_of(_object(vector))
 
 
 def _vector_of(given: Mapping[str, Any]) -> DeletionVector:
@@ -232,18 +238,22 @@ def _vector_of(given: Mapping[str, Any]) -> DeletionVector:
     )
 
 
-def _key_of(file: TableFile) -> _Key:
-    vector = file.deletion_vector
-    return file.path, vector.identity if vector is not None else ""
+def _key_of(path: str, vector: DeletionVector | None) -> _Key:
+    return path, vector.identity if vector is not None else ""
 
 
-def _with_statistics(file: TableFile, given: Any, offset_column: str) -> TableFile:
-    found = statistics_of(given, offset_column)
-    deleted = file.deletion_vector.cardinality if file.deletion_vector is not None else 0
+def _file_of(
+    path: str,
+    size: int,
+    values: Mapping[str, str | None],
+    vector: DeletionVector | None,
+    statistics: Any,
+    offset_column: str,
+) -> TableFile:
+    found = statistics_of(statistics, offset_column)
+    deleted = 0 if vector is None else vector.cardinality
     count = None if found.row_count is None else found.row_count - deleted
-    return with_changes(
-        file, row_count=count, first_offset=found.first_offset, last_offset=found.last_offset
-    )
+    return TableFile(path, size, count, dict(values), vector, found.first_offset, found.last_offset)
 
 
 def _order_of(file: TableFile) -> tuple[int, str]:

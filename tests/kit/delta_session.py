@@ -23,14 +23,16 @@ from tests.spark.local_session import build_session, stop_session, worker_enviro
 
 _SMALL = {
     "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.databricks.io.skipping.mdc.rangeId.max": "4",
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
     "spark.default.parallelism": "1",
     "spark.driver.memory": "2g",
     # Tables are small: compiling their queries takes longer than running them.
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "1",
+    # A VACUUM lists its folder by so many tasks, 10,000 by default.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
 }
 
 

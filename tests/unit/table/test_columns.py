@@ -142,6 +142,22 @@ def test_a_column_in_other_letters_is_not_taken_for_a_missing_one(two_files: Han
     assert read(two_files.path, 4, 5) == rows_of(4).to_pylist()
 
 
+def test_a_name_with_a_dot_is_not_a_field_of_a_struct(tmp_path: Path) -> None:
+    table = HandTable(tmp_path / "t")
+    fields = [{"name": "b", "type": "integer", "nullable": True, "metadata": {}}]
+    kinds = {"_offset": "long", "a": {"type": "struct", "fields": fields}, "a.b": "string"}
+    table.create(kinds)
+    rows = [{"_offset": 0, "a": {"b": 1}, "a.b": "text"}]
+    inner = pa.struct([("b", pa.int32())])
+    table.append(
+        pa.Table.from_pylist(
+            rows, pa.schema([("_offset", pa.int64()), ("a", inner), ("a.b", pa.string())])
+        )
+    )
+    assert read(table.path, 0, 1, one("a.b", pa.string())) == [{"_offset": 0, "a.b": "text"}]
+    assert read(table.path, 0, 1, one("a", inner)) == [{"_offset": 0, "a": {"b": 1}}]
+
+
 # --- nested columns ------------------------------------------------------------------------------
 
 INNER = {"type": "struct", "fields": []}

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,6 +13,7 @@ from bkspark.errors import (
     TableUnavailableError,
     UnsupportedTableError,
 )
+from bkspark.table import replay
 from bkspark.table.snapshot import Commit
 from bkspark.table.table import DeltaTable, open_table
 from tests.kit.delta import HandTable, write_actions
@@ -121,6 +123,35 @@ def test_a_damaged_checkpoint_is_not_needed_if_the_commits_are_there(two_files: 
     two_files.forget_commits(1)
     with pytest.raises(CorruptDataError, match=file.name):
         newest(two_files).snapshot()
+
+
+def test_a_sidecar_that_is_gone_is_not_needed_if_the_commits_are_there(
+    two_files: HandTable,
+) -> None:
+    before = newest(two_files).snapshot()
+    [*_, sidecar] = two_files.checkpoint_v2()
+    sidecar.unlink()
+    assert newest(two_files).snapshot() == before
+    two_files.forget_commits(1)
+    with pytest.raises(TableUnavailableError, match=f"{sidecar.name} is missing"):
+        newest(two_files).snapshot()
+
+
+def test_a_log_that_is_cleaned_up_during_a_look_is_listed_again(
+    two_files: HandTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The listing still had the commits, and then there is a checkpoint in their place."""
+    expected_files = newest(two_files).snapshot().files
+    real = replay.read_commit
+
+    def cleaned_up(folder: Any, version: int) -> Any:
+        if two_files.commit_file(0).exists():
+            two_files.checkpoint()
+            two_files.forget_commits(3)
+        return real(folder, version)
+
+    monkeypatch.setattr(replay, "read_commit", cleaned_up)
+    assert newest(two_files).snapshot().files == expected_files
 
 
 @pytest.mark.parametrize(
