@@ -41,6 +41,7 @@ def collect(
     metadata_uri: str = "",
     *,
     abandoned_after: float = 604800.0,
+    offload_grace: float = 86400.0,
     dry_run: bool = False,
     spark: SparkSession | None = None,
     tell: Callable[[str], None] | None = None,
@@ -59,6 +60,8 @@ def collect(
     Args:
         abandoned_after: Count an unfinished write as abandoned after this many seconds; on a
             shell also 7d. A longer write fails at commit.
+        offload_grace: Delete offloaded ledgers after two looks at their table: the first as
+            long after the offload, the second as long after the first, but at most a day.
         dry_run: Print the plan; change nothing.
         no_lease: CommandRun even if another run of this command is active.
 
@@ -168,9 +171,10 @@ def offload(
 ) -> Report:
     """Copy old rows to a Delta table, and verify them.
 
-    The rows stay in their ledgers. Each row is read back from the table and compared. The command
-    needs Spark with Delta. It may be killed and repeated: the next run continues with the same
-    offsets. Only ledgers that are closed are copied.
+    Each row is read back from the table and compared. The ledgers stay; `collect` deletes them
+    after two more looks at the table, a day apart. The command needs Spark with Delta. It may be
+    killed and repeated: the next run continues with the same offsets. Only closed ledgers are
+    copied.
 
     ``bkspark.verbs`` describes the arguments shared by all commands.
 

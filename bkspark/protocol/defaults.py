@@ -14,3 +14,6 @@ THRESHOLD = 0.1
 
 SEGMENT_BYTES = 8 * 2**30
 """Payload that an offload copies by one commit: an interrupted commit is made again."""
+
+OFFLOAD_GRACE_SECONDS = 86_400.0
+"""From an offload to the first look after it, and from that to the look before the deletion."""

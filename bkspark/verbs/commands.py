@@ -11,6 +11,7 @@ from bkspark.errors import InvalidRequestError
 from bkspark.format import layout
 from bkspark.protocol.defaults import (
     ABANDONED_AFTER_SECONDS,
+    OFFLOAD_GRACE_SECONDS,
     OPEN_GRACE_SECONDS,
     SEGMENT_BYTES,
     TARGET_BYTES,
@@ -80,6 +81,13 @@ def collect(
             "7d. A longer write fails at commit."
         ),
     ] = ABANDONED_AFTER_SECONDS,
+    offload_grace: Annotated[
+        float,
+        time_option(
+            "Delete offloaded ledgers after two looks at their table: the first as long after the "
+            "offload, the second as long after the first, but at most a day."
+        ),
+    ] = OFFLOAD_GRACE_SECONDS,
 ) -> Report:
     """Free the space of deleted and unneeded data.
 
@@ -94,7 +102,9 @@ def collect(
     """
     from bkspark.admin.collecting import collection as collecting
 
-    return collecting.collect(cluster, run, abandoned_after=abandoned_after)
+    return collecting.collect(
+        cluster, run, abandoned_after=abandoned_after, offload_grace=offload_grace
+    )
 
 
 def _recovered_first(plan: Facts) -> list[str]:
@@ -356,9 +366,10 @@ def offload(
 ) -> Report:
     """Copy old rows to a Delta table, and verify them.
 
-    The rows stay in their ledgers. Each row is read back from the table and compared. The command
-    needs Spark with Delta. It may be killed and repeated: the next run continues with the same
-    offsets. Only ledgers that are closed are copied.
+    Each row is read back from the table and compared. The ledgers stay; `collect` deletes them
+    after two more looks at the table, a day apart. The command needs Spark with Delta. It may be
+    killed and repeated: the next run continues with the same offsets. Only closed ledgers are
+    copied.
 
     Raises:
         InvalidRequestError: the log, the place or the table cannot keep the rows.

@@ -82,7 +82,7 @@ MUTANTS = (
     ),
     Mutant(
         "a table with another id is the log's",
-        "_Offload._own_table",
+        "own_table",
         Replace("found.table_id != tier.table_id", "False"),
         (f"{OFFLOAD}::test_another_table_in_its_place_is_refused",),
     ),

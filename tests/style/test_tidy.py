@@ -39,6 +39,7 @@ COMPARES = {
     "admin/recovering.py": "how long an open ledger was unchanged: advice only",
     "admin/collecting/collection.py": "how long to keep a ledger that no log names",
     "log/truncation.py": "retention by age, which says so",
+    "admin/offloading/freeing.py": "when ledgers left the list, which only delays a look",
     "admin/offloading/offload.py": "which ledgers were closed long enough ago to be copied",
     "log/streams/tail_writer.py": "when a ledger that is gone on with is old enough to be rolled",
 }

@@ -28,6 +28,7 @@ from bkspark.admin.maintenance import (
     left_records,
     noted,
 )
+from bkspark.admin.offloading.freeing import FreeingDue, TierOutcome, free_offloaded, planned_steps
 from bkspark.bookie.contract import Usage, on_bookie
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.gone_ledgers import GoneLedgers
@@ -36,7 +37,7 @@ from bkspark.errors import CorruptDataError, NoSuchLedgerError
 from bkspark.format import layout
 from bkspark.ledger.deleting import exclude, make_tombstone
 from bkspark.ledger.recovery.running import Runner
-from bkspark.protocol.defaults import ABANDONED_AFTER_SECONDS
+from bkspark.protocol.defaults import ABANDONED_AFTER_SECONDS, OFFLOAD_GRACE_SECONDS
 from bkspark.protocol.ledger.deletion import owing
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
@@ -256,6 +257,7 @@ def collect(
     how: Execution = IN_THREADS,
     *,
     abandoned_after: float = ABANDONED_AFTER_SECONDS,
+    offload_grace: float = OFFLOAD_GRACE_SECONDS,
 ) -> Report:
     """Free files left by deleted ledgers, truncations, overwrites and aborted writes.
 
@@ -267,9 +269,16 @@ def collect(
         abandoned_after: seconds to keep a ledger its log does not name, counted from the ledger's
             creation: a longer write may count as abandoned, and fails at commit. Ledgers replaced
             by a compaction are kept as long, but at most a day: a longer read must be repeated.
+        offload_grace: seconds from an offload to the first look at its table, and at most a day
+            from that look to the second one, after which the ledgers are deleted.
     """
     began_ms = environment.now_ms()
     unreadable = leave_out_unreadable(cluster)
+    reads = min(max(abandoned_after, offload_grace), READ_GRACE_SECONDS)
+    due = FreeingDue(began_ms - int(offload_grace * 1000), began_ms - int(reads * 1000))
+    tiers = (
+        TierOutcome(planned_steps(cluster, due)) if how.dry_run else free_offloaded(cluster, due)
+    )
     made_before_ms = began_ms - int(abandoned_after * 1000)
     plan = plan_collection(
         cluster,
@@ -279,27 +288,30 @@ def collect(
         replaced_before_ms=began_ms - int(min(abandoned_after, READ_GRACE_SECONDS) * 1000),
     )
     if how.dry_run:
-        return Report(VERB, plan.facts, details=_rows(plan))
+        return Report(VERB, plan.facts, details=_rows(plan, tiers))
     work = Collector(cluster, plan, how.runner, cluster.left_out)
     work.carry_out(how.progress)
     outcome = work.outcome
     lost = {member.bookie_id for member in cluster.lost_members()}
-    report = _report(plan, outcome, lost, left_records(unreadable, SEE_DAMAGED))
+    left = (*tiers.left, *left_records(unreadable, SEE_DAMAGED))
+    report = _report(plan, outcome, lost, left, tiers)
     logger.info("collect: %d ledgers, %d bytes freed", outcome.freed, outcome.removed.bytes)
     return noted(cluster, report, began_ms)
 
 
-def _rows(plan: CollectPlan) -> dict[str, list[Mapping[str, Any]]]:
-    return {"ledgers": [*(one.row for one in plan.garbage), *(one.row for one in plan.unwanted)]}
+def _rows(plan: CollectPlan, tiers: TierOutcome) -> dict[str, list[Mapping[str, Any]]]:
+    ledgers = [*(one.row for one in plan.garbage), *(one.row for one in plan.unwanted)]
+    return {"ledgers": ledgers, **({"tables": tiers.rows} if tiers.steps else {})}
 
 
 def _report(
     plan: CollectPlan,
     outcome: CollectionOutcome,
     lost: Collection[str],
-    unreadable: Collection[Left],
+    others: Collection[Left],
+    tiers: TierOutcome,
 ) -> Report:
-    left = [*_left(plan, outcome, lost), *unreadable]
+    left = [*_left(plan, outcome, lost), *others]
     removed = outcome.removed
     return Report(
         VERB,
@@ -317,7 +329,7 @@ def _report(
             TO_FREE: max(0, plan.usage.bytes - removed.bytes) + plan.later.bytes,
             FAILED: len({*outcome.owed, *(ledger_id for ledger_id, _ in outcome.problems)}),
         },
-        _rows(plan),
+        _rows(plan, tiers),
         summary="some is left for the next run" if left else "",
     )
 

@@ -201,7 +201,7 @@ class _Offload:
         if log.tier is None or log.tier.intent is not None or not is_due:
             return log
         epoch = log.tier.epoch
-        found = self._own_table(log, log.tier).snapshot
+        found = own_table(self._cluster, log, log.tier).snapshot
         intent = Intent(offloading.next_begin(log), end, environment.token(), found.version)
         return self._changed(lambda record: offloading.with_intent(record, epoch, intent))
 
@@ -239,7 +239,7 @@ class _Offload:
 
     def _copy(self, copier: Copier, log: LogRecord, tier: Tier, intent: Intent) -> None:
         """Append the intent's rows, unless the table says that it has had them (step 2)."""
-        found = self._own_table(log, tier).snapshot
+        found = own_table(self._cluster, log, tier).snapshot
         begin = max(intent.begin, log.first_offset)
         order = self._order(log, tier.epoch, intent.end, begin)
         if found.transactions.get(order.app_id, -1) < intent.end and begin < intent.end:
@@ -249,7 +249,7 @@ class _Offload:
         self, log: LogRecord, tier: Tier, begin: int, end: int, step: Callable[[int], None]
     ) -> tuple[str, TableView]:
         """Make the rows durable, compare them, and store their digests (steps 3, 4 and 5)."""
-        view = self._own_table(log, tier)
+        view = own_table(self._cluster, log, tier)
         self._require_durable(view, begin, end, tier.verified_version)
         rows = LogRows(self._cluster, log, self._wanted.password)
         try:
@@ -324,7 +324,7 @@ class _Offload:
         tier = log.tier
         if tier is None:
             return
-        view = self._own_table(log, tier)
+        view = own_table(self._cluster, log, tier)
         version = view.snapshot.version
         if version != tier.verified_version:
             self._require_unchanged(log, tier, view)
@@ -334,24 +334,6 @@ class _Offload:
         return layout.log_page_name(log.generation, environment.token())
 
     # --- parts ---------------------------------------------------------------------------------
-
-    def _own_table(self, log: LogRecord, tier: Tier) -> TableView:
-        """Look at the log's table, newest version; it must be the very table.
-
-        Raises:
-            TableChangedError: another table is there.
-        """
-        view = table_view(tier.table_url, tier.columns)
-        found = view.snapshot
-        refusals.epoch_in(self._cluster.cluster_id, log, found)
-        if found.table_id != tier.table_id:
-            raise TableChangedError(
-                f"the table of log {log.name!r} at {shown_url(tier.table_url)} is another table: "
-                f"its id is {found.table_id}, not {tier.table_id}",
-                hint="put the former table back",
-            )
-        refusals.require_table(log, found)
-        return TableView(view.table, found, _columns_of(found, tier, log))
 
     def _changed(self, change: Callable[[LogRecord], LogRecord]) -> LogRecord:
         """Change the record by compare-and-set, if it is of the same generation."""
@@ -363,6 +345,25 @@ class _Offload:
             return record if after == record else after.stamped(environment.now_ms())
 
         return self._cluster.logs.update(self._log.name, changed).value
+
+
+def own_table(cluster: Cluster, log: LogRecord, tier: Tier) -> TableView:
+    """Look at a log's table, newest version; it must be the very table.
+
+    Raises:
+        TableChangedError: another table is there.
+    """
+    view = table_view(tier.table_url, tier.columns)
+    found = view.snapshot
+    refusals.epoch_in(cluster.cluster_id, log, found)
+    if found.table_id != tier.table_id:
+        raise TableChangedError(
+            f"the table of log {log.name!r} at {shown_url(tier.table_url)} is another table: "
+            f"its id is {found.table_id}, not {tier.table_id}",
+            hint="put the former table back",
+        )
+    refusals.require_table(log, found)
+    return TableView(view.table, found, _columns_of(found, tier, log))
 
 
 def _steps(how: Execution, done: int, total: int) -> Callable[[int], None]:

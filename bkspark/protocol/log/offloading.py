@@ -331,6 +331,22 @@ def with_digests(segment: TierSegment, name: str) -> TierSegment:
     return replace(segment, digests=name)
 
 
+def freeable_end(log: LogRecord, copied_before_ms: int) -> int:
+    """Return up to which offset the log's list may lose ledgers; ``freed`` if nothing is due.
+
+    Args:
+        copied_before_ms: segments copied later stay.
+    """
+    if log.tier is None or log.tier.of_freed.waiting:
+        return log.freed
+    end = log.freed
+    for segment in log.tier.segments:
+        if segment.begin >= end and segment.copied_ms > copied_before_ms:
+            break
+        end = max(end, segment.end)
+    return end
+
+
 def segment_of(log: LogRecord, begin: int, end: int, digests: str, now_ms: int) -> TierSegment:
     """Return the segment of the offsets ``[begin, end)``, which are in closed ledgers."""
     places = tuple(log.ledgers_in(begin, end))

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bkspark import BookKeeper
+from bkspark import BookKeeper, environment
 from bkspark.admin.auditing.audit import dropped_ledgers
 from bkspark.admin.collecting import collection as collecting
-from bkspark.admin.maintenance import Execution, Report
+from bkspark.admin.maintenance import Execution
 from bkspark.admin.offloading import ending
 from bkspark.admin.offloading.copier import CopyOrder
 from bkspark.admin.offloading.offload import OffloadRequest, offload
@@ -31,49 +31,11 @@ from bkspark.errors import (
 from bkspark.log import truncation
 from bkspark.protocol.log import offloading
 from bkspark.protocol.log.record import LogRecord
-from tests.integration.rig import LOG, Rig, partitions_of
+from tests.integration.rig import LOG, partitions_of
 from tests.kit.delta import HandTable
 
 from .hand_copier import HandCopier, KilledError, rows_of
-
-
-class Scene:
-    """A log of three ledgers with 10 rows each, and a place for its table."""
-
-    def __init__(self, folder: Path) -> None:
-        self.rig = Rig(folder / "cluster")
-        for number in range(3):
-            self.append(number)
-        self.copier = HandCopier()
-        self.url = (folder / "table").as_uri()
-
-    def append(self, number: int) -> None:
-        self.rig.write(partitions_of(6, 4, first=10 * number))
-
-    def offload(self, copier: HandCopier | None = None, **wanted: object) -> Report:
-        given = {"table": self.url, "accepts_single_copy": True, **wanted}
-        with Cluster(self.rig.uri) as cluster:
-            request = OffloadRequest(**given)  # type: ignore[arg-type]
-            return offload(cluster, LOG, request, copier or self.copier)
-
-    @property
-    def log(self) -> LogRecord:
-        log = self.rig.log()
-        assert log is not None
-        return log
-
-    @property
-    def segments(self) -> list[tuple[int, int]]:
-        tier = self.log.tier
-        return [] if tier is None else [(one.begin, one.end) for one in tier.segments]
-
-    @property
-    def table(self) -> HandTable:
-        return self.copier.tables[self.url]
-
-    @property
-    def file_count(self) -> int:
-        return len(self.table.live)
+from .scene import Scene
 
 
 @pytest.fixture
@@ -406,7 +368,7 @@ def test_ledgers_that_wait_are_no_garbage(scene: Scene) -> None:
 
     ids = scene.log.listed_ids
     epoch = scene.log.tier.epoch  # type: ignore[union-attr]
-    change(lambda log: offloading.freed(log, epoch, 30, 1, 1))
+    change(lambda log: offloading.freed(log, epoch, 30, 1, environment.now_ms()))
     assert not scene.log.listed_ids
     assert collected() == 0
     assert dropped_ledgers_of(scene).isdisjoint(ids)

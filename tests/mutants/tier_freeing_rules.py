@@ -1,0 +1,53 @@
+"""Mutants of freeing the ledgers whose rows a table has."""
+
+from .change import Drop, Replace
+from .mutant import Mutant
+
+FREEING = "tests/integration/tier/test_freeing.py"
+LOOKS = f"{FREEING}::TestTwoLooks"
+NOTHING = f"{FREEING}::TestNothingIsFreedWithoutItsRows"
+BETWEEN = f"{FREEING}::TestBetweenALookAndTheRecord"
+
+MUTANTS = (
+    Mutant(
+        "ledgers leave the list without a look at the rows",
+        "offloading.freeing._carry_out",
+        Drop("_require_rows"),
+        (
+            f"{NOTHING}::test_at_the_first_look[deleted]",
+            f"{NOTHING}::test_at_the_first_look[updated]",
+            f"{NOTHING}::test_at_the_second_look_and_an_operator_brings_them_back[lost_commit]",
+        ),
+    ),
+    Mutant(
+        "rows are looked at only if the table's log says that some were removed",
+        "freeing._require_rows",
+        Replace("is_all or _is_of(step, segment)", "is_all"),
+        (
+            f"{NOTHING}::test_at_the_first_look[lied]",
+            f"{NOTHING}::test_at_the_first_look[lost_commit]",
+            f"{NOTHING}::test_at_the_second_look_and_an_operator_brings_them_back[doubled]",
+        ),
+    ),
+    Mutant(
+        "ledgers are deleted without a second look",
+        "next_step",
+        Replace("tier.of_freed.ms > due.freed_before_ms", "False"),
+        (f"{LOOKS}::test_ledgers_wait_between_the_looks",),
+    ),
+    Mutant(
+        "segments are freed at once",
+        "freeable_end",
+        Replace("segment.copied_ms > copied_before_ms", "False"),
+        (
+            f"{LOOKS}::test_only_old_segments_are_freed",
+            f"{LOOKS}::test_a_day_passes_before_each_look",
+        ),
+    ),
+    Mutant(
+        "a tier that changed after the look is freed",
+        "offloading.freeing._change",
+        Replace("record.still_of(log.generation).tier != tier", "False"),
+        (f"{BETWEEN}::test_the_tier_changes_without_end",),
+    ),
+)
