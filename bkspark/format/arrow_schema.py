@@ -14,6 +14,7 @@ OFFSET_COLUMN = "_offset"
 LEDGER_COLUMN = "_ledger_id"
 ENTRY_COLUMN = "_entry_id"
 TIMESTAMP_COLUMN = "_timestamp"
+TIMESTAMP = pa.timestamp("us", "UTC")
 METADATA_COLUMNS = (OFFSET_COLUMN, LEDGER_COLUMN, ENTRY_COLUMN, TIMESTAMP_COLUMN)
 """Columns that readers add. Their names are reserved in any letter case, as Spark may ignore
 case.

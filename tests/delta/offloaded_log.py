@@ -13,7 +13,7 @@ from bkspark.format.arrow_schema import METADATA_COLUMNS
 from bkspark.protocol.log import offloading
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.tier import Intent, TierColumn
-from bkspark.table.table import Table, open_table
+from bkspark.table.table import DeltaTable, open_table
 
 LOG = "events"
 
@@ -33,7 +33,7 @@ class OffloadedLog:
         bkspark.register(self.spark, metadataServiceUri=self.uri)
 
     @property
-    def table(self) -> Table:
+    def table(self) -> DeltaTable:
         return open_table(self.place)
 
     def append(self, first: int, count: int, partitions: int = 2) -> None:

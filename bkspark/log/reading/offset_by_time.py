@@ -6,6 +6,9 @@ ledger the search halves the entries; each step reads a page of a journal. Of a 
 logs it reads the heads of all records. Only a search after the closed ledgers asks bookies for the
 log's readable end.
 
+Of rows that only the log's table has, the tier's segments name a range, and the column of times in
+the table names the offset.
+
 The times are informational (``commit_times``), and no guarantee rests on the result.
 """
 
@@ -34,7 +37,11 @@ def offset_since(
         BookieUnavailableError: too few bookies answer to know the readable end of the tail.
         CorruptDataError: no bookie gives a record that the search needs.
         NoSuchLedgerError: the ledger was deleted meanwhile.
+        TableChangedError, TableUnavailableError: the table of the log cannot tell.
     """
+    freed = _freed_offset_since(cluster, log, ms)
+    if freed is not None:
+        return max(freed, log.first_offset)
     place, tail = first_since(log.stretches, ms, log.source), tuple[LoggedLedger, ...]()
     if place is None and log.tail:
         view = watch.look()
@@ -46,6 +53,22 @@ def offset_since(
         if offset < part.end_offset:
             break
     return max(offset, log.first_offset)
+
+
+def _freed_offset_since(cluster: Cluster, log: LogRecord, ms: int) -> int | None:
+    """Return the first freed offset committed at ``ms`` or later; None if a later one was."""
+    tier = log.tier
+    if tier is None or log.first_offset >= tier.freed or ms > tier.of_freed.last_ms:
+        return None
+    from bkspark.log.reading.tier_rows import TierRows
+
+    begin, end = tier.freed, tier.freed
+    for segment in cluster.logs.tier_pages(log.name).every_segment(tier):
+        if segment.last_ms < ms or segment.end <= log.first_offset:
+            break
+        if segment.begin < tier.freed:
+            begin, end = segment.begin, min(segment.end, tier.freed)
+    return TierRows(log).offset_since(ms, begin, end)
 
 
 def _entry_since(cluster: Cluster, place: LoggedLedger, password: Password, ms: int) -> int:

@@ -33,6 +33,7 @@ from bkspark.format.arrow_schema import (
     ENTRY_COLUMN,
     LEDGER_COLUMN,
     OFFSET_COLUMN,
+    TIMESTAMP,
     TIMESTAMP_COLUMN,
 )
 from bkspark.format.entry_log import Block
@@ -46,7 +47,6 @@ from bkspark.protocol.log.data_loss import LogGeneration, MovedError
 
 logger = logging.getLogger(__name__)
 
-TIMESTAMP = pa.timestamp("us", "UTC")
 MICROSECONDS_MAX = 2**63 - 1
 """A clock may tell a later time, which then is shown as the latest."""
 

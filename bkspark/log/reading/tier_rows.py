@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from bkspark.errors import CommitsGoneError, TableChangedError
 from bkspark.format import arrow_schema
-from bkspark.format.arrow_schema import OFFSET_COLUMN
+from bkspark.format.arrow_schema import OFFSET_COLUMN, TIMESTAMP, TIMESTAMP_COLUMN
 from bkspark.protocol.log.contents import LogContents
 from bkspark.protocol.log.tier import Tier, TierColumn
 
@@ -146,6 +146,25 @@ class TierRows:
             is_sure = require_verified_rows(self._log_name, self._tier, table, found)
             self._snapshot, self.is_looked_through = found, is_sure
         return self._snapshot
+
+    def offset_since(self, ms: int, begin: int, end: int) -> int | None:
+        """Return the first offset of ``[begin, end)`` committed at ``ms`` or later; None if none.
+
+        Raises:
+            TableChangedError: the table lacks offsets or their times, or has some twice.
+        """
+        schema = pa.schema([(OFFSET_COLUMN, pa.int64()), (TIMESTAMP_COLUMN, TIMESTAMP)])
+        first = end
+        for item in self.slices(begin, end) if begin < end else ():
+            for rows in rows_of(item, schema):
+                offsets, times = (
+                    column.cast(pa.int64()).fill_null(-1).to_numpy() for column in rows.columns
+                )
+                later = offsets[times >= ms * 1000]
+                first = min(first, int(later.min())) if len(later) else first
+            if first < end:
+                return first
+        return None
 
     def require_each_once(self, slices: Iterable[TierSlice]) -> None:
         """Read the offsets alone of ``slices``: each must be there once.

@@ -8,7 +8,15 @@ import pyarrow as pa
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.format import layout
-from bkspark.format.arrow_schema import ENTRY_COLUMN, LEDGER_COLUMN, OFFSET_COLUMN
+from bkspark.format.arrow_schema import (
+    ENTRY_COLUMN,
+    LEDGER_COLUMN,
+    OFFSET_COLUMN,
+    TIMESTAMP,
+    TIMESTAMP_COLUMN,
+)
+from bkspark.log.reading.log_view import LogView
+from bkspark.log.reading.read_slices import OffsetRange, plan_view
 from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.protocol.log import offloading
 from bkspark.protocol.log.record import LogRecord
@@ -20,6 +28,7 @@ DELTA_TYPES = {"n": "long", "s": "string"}
 WITH_PLACE = pa.schema(
     [(OFFSET_COLUMN, pa.int64()), (LEDGER_COLUMN, pa.int64()), (ENTRY_COLUMN, pa.int64()), *SCHEMA]
 )
+STORED = pa.schema([*WITH_PLACE, (TIMESTAMP_COLUMN, TIMESTAMP)])
 
 
 @dataclass
@@ -44,7 +53,8 @@ class Offloaded:
 
     def __post_init__(self) -> None:
         self.table = HandTable(self.folder)
-        places = {OFFSET_COLUMN: "long", LEDGER_COLUMN: "long", ENTRY_COLUMN: "long"}
+        places = dict.fromkeys((OFFSET_COLUMN, LEDGER_COLUMN, ENTRY_COLUMN), "long")
+        places[TIMESTAMP_COLUMN] = "timestamp"
         self.table.create({**places, **DELTA_TYPES})
 
     def copy(self, ledger_count: int) -> None:
@@ -84,5 +94,9 @@ class Offloaded:
         return log
 
     def _rows(self, begin: int, end: int) -> pa.Table:
-        found = list(self.rig.batches(SliceReader(WITH_PLACE), begin, end))
-        return pa.Table.from_batches(found, WITH_PLACE).sort_by(OFFSET_COLUMN)
+        view, reader = LogView(self._log()), SliceReader(STORED)
+        with Cluster(self.rig.uri) as cluster:
+            wanted = (cluster, view, OffsetRange(begin, end), reader.password, 2**30)
+            tasks = plan_view(*wanted, with_times=True)
+        found = [batch for task in tasks for batch in reader.read(task)]
+        return pa.Table.from_batches(found, STORED).sort_by(OFFSET_COLUMN)
