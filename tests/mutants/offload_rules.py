@@ -5,6 +5,7 @@ from .mutant import Mutant
 
 RECORD = "tests/unit/protocol/test_offloading.py"
 OFFLOAD = "tests/integration/tier/test_offload.py"
+TOGETHER = "tests/integration/tier/test_two_commands.py"
 
 
 MUTANTS = (
@@ -109,5 +110,17 @@ MUTANTS = (
         "refusals.require_table",
         Replace("key.lower() == _FORGETS_TRANSACTIONS.lower()", "False"),
         (f"{OFFLOAD}::test_a_table_that_would_not_keep_the_rows_is_refused",),
+    ),
+    Mutant(
+        "a look counts for segments that it did not see",
+        "_Offload._record_look",
+        Replace("record.tier != tier", "False"),
+        (f"{TOGETHER}::test_a_look_does_not_count_for_a_segment_that_is_new",),
+    ),
+    Mutant(
+        "an offload goes on in an epoch that a stop has fenced",
+        "_Offload._is_claimed",
+        Replace("found.transactions.get(application, -1) < FENCE_VERSION", "True"),
+        (f"{TOGETHER}::test_an_offload_stopped_before_its_first_commit_can_begin_anew",),
     ),
 )

@@ -28,7 +28,7 @@ from bkspark.admin.offloading.checking import (
     table_view,
     verified,
 )
-from bkspark.admin.offloading.copier import PLACE_COLUMNS, Copier, CopyOrder
+from bkspark.admin.offloading.copier import FENCE_VERSION, PLACE_COLUMNS, Copier, CopyOrder
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import (
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from bkspark.table.snapshot import Snapshot
 
 VERB = "offload"
+
+_LOOKS_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +219,7 @@ class _Offload:
         except NoSuchTableError:
             copier.create(order, properties)
             found = table_view(self._url, ()).snapshot
-        if not refusals.epoch_in(self._cluster.cluster_id, log, found):
+        if not self._is_claimed(log, found):
             refusals.require_table(log, found)
             refusals.require_empty(log, found)
             copier.claim(self._url, properties)
@@ -229,6 +231,12 @@ class _Offload:
         return self._changed(
             lambda record: offloading.attached(record, self._url, found.table_id, epoch, intent)
         )
+
+    def _is_claimed(self, log: LogRecord, found: "Snapshot") -> bool:
+        """Whether the table names an epoch of this log that no command has ended."""
+        epoch = refusals.epoch_in(self._cluster.cluster_id, log, found)
+        application = refusals.application_of(self._cluster.cluster_id, log, epoch)
+        return bool(epoch) and found.transactions.get(application, -1) < FENCE_VERSION
 
     def _order(self, log: LogRecord, epoch: str, end: int, begin: int = 0) -> CopyOrder:
         return CopyOrder(
@@ -320,15 +328,39 @@ class _Offload:
             require_segments(self._cluster, log, tier, view)
 
     def _look_again(self, log: LogRecord) -> None:
-        """Record that the newest version of the table has all rows, after a look at it."""
+        """Record that the newest version of the table has all rows, after a look at it.
+
+        Raises:
+            TableChangedError: rows are missing, there twice, or others.
+            MetadataVersionError: the tier was changed during each of several looks.
+        """
+        for _ in range(_LOOKS_MAX):
+            try:
+                self._record_look(log)
+                return
+            except MetadataVersionError:
+                log = self._cluster.log(log.name).value.still_of(self._generation)
+        raise MetadataVersionError(
+            f"log {log.name!r} was changed {_LOOKS_MAX} times during a look at its table",
+            hint="run the command again",
+        )
+
+    def _record_look(self, log: LogRecord) -> None:
         tier = log.tier
         if tier is None:
             return
         view = own_table(self._cluster, log, tier)
         version = view.snapshot.version
-        if version != tier.verified_version:
-            self._require_unchanged(log, tier, view)
-            self._changed(lambda record: offloading.verified_again(record, tier.epoch, version))
+        if version == tier.verified_version:
+            return
+        self._require_unchanged(log, tier, view)
+
+        def looked_at(record: LogRecord) -> LogRecord:
+            if record.tier != tier:  # this look saw no row of a segment that is new
+                raise MetadataVersionError(f"the tier of log {log.name!r} was changed meanwhile")
+            return offloading.verified_again(record, tier.epoch, version)
+
+        self._changed(looked_at)
 
     def _no_page(self, log: LogRecord) -> str:
         return layout.log_page_name(log.generation, environment.token())
