@@ -3,7 +3,7 @@
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,10 +11,15 @@ from pyspark.sql import SparkSession
 
 
 @contextmanager
-def stage(parent: Path | None, settings: dict[str, str]) -> Iterator[tuple[SparkSession, Path]]:
+def stage(
+    parent: Path | None,
+    settings: dict[str, str],
+    prepared: Callable[[SparkSession.Builder], SparkSession.Builder] = lambda builder: builder,
+) -> Iterator[tuple[SparkSession, Path]]:
     """A quiet session on two cores, and a new folder.
 
     Args:
+        prepared: adds to the builder of the session.
         parent: where to make the folder; None for the usual place of temporary ones.
         settings: of Spark, beyond what keeps it quiet.
     """
@@ -25,7 +30,7 @@ def stage(parent: Path | None, settings: dict[str, str]) -> Iterator[tuple[Spark
     for key, value in settings.items():
         builder = builder.config(key, value)
     with tempfile.TemporaryDirectory(dir=parent) as folder:
-        spark = builder.getOrCreate()
+        spark = prepared(builder).getOrCreate()
         try:
             yield spark, Path(folder)
         finally:

@@ -77,7 +77,7 @@ class OffloadedLog:
         def changed(log: LogRecord) -> LogRecord:
             assert log.tier is not None
             table = replace(log.tier.table, verified_version=version)
-            return replace(log, tier=replace(log.tier, table=table))
+            return log.with_tier(replace(log.tier, table=table))
 
         with Cluster(self.uri) as cluster:
             cluster.logs.update(LOG, changed)

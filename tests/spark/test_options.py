@@ -66,7 +66,7 @@ BAD_RANGES = {
     "JSON as for Kafka": (
         {"startingOffsets": '{"t":{"0":1}}'},
         InvalidRequestError,
-        "startingOffsets must be",
+        "startingOffsets names log 't', and the read is of log 'events'",
     ),
     "backwards": (
         {"startingOffsets": 5, "endingOffsets": 4},

@@ -12,10 +12,10 @@ import pytest
 from bkspark import environment
 from bkspark.admin.collecting import collection
 from bkspark.admin.maintenance import Execution, Report
-from bkspark.admin.offloading import ending, freeing
+from bkspark.admin.offloading import ending
 from bkspark.admin.offloading.freeing import FreeingDue, TierOutcome, free_offloaded
 from bkspark.cluster.cluster import Cluster
-from bkspark.errors import NoSuchLedgerError
+from bkspark.errors import MetadataVersionError, NoSuchLedgerError
 from bkspark.log import truncation
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.log import offloading
@@ -219,16 +219,16 @@ class TestBetweenALookAndTheRecord:
     def meanwhile(
         self, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], times: int = 1
     ) -> list[int]:
-        """Act in front of the compare-and-set, so often; return a list that counts them."""
-        real, done = freeing._change, list[int]()
+        """Act inside of the compare-and-set, so often; return a list that counts them."""
+        real, done = offloading.freed, list[int]()
 
-        def change(*given: object) -> None:
+        def freed(*given: object, **named: object) -> object:
             if len(done) < times:
                 done.append(1)
                 act()
-            real(*given)  # type: ignore[arg-type]
+            return real(*given, **named)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(freeing, "_change", change)
+        monkeypatch.setattr(offloading, "freed", freed)
         return done
 
     def test_an_offload_has_the_table_looked_at_again(
@@ -285,3 +285,56 @@ def test_what_a_truncation_hid_needs_no_rows(scene: Scene) -> None:
     assert free(scene).left == []
     assert borders(scene)[0] == 30
     assert scene.rig.rows() == flat(partitions_of(30))[10:]
+
+
+def inside(
+    monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object], call: int = 1
+) -> None:
+    """Act once, inside of the call of a transition with this number."""
+    real, calls = getattr(offloading, name), list[int]()
+
+    def transition(*given: object, **named: object) -> object:
+        calls.append(1)
+        if len(calls) == call:
+            act()
+        return real(*given, **named)
+
+    monkeypatch.setattr(offloading, name, transition)
+
+
+def truncated(scene: Scene, offset: int) -> None:
+    with Cluster(scene.rig.uri) as cluster:
+        truncation.truncate(cluster, LOG, offset)
+
+
+def overwritten(scene: Scene) -> None:
+    scene.rig.write(partitions_of(6, first=100), is_overwrite=True)
+
+
+class TestOtherChangesOfTheTier:
+    def test_changes_are_accepted_only_of_the_tier_that_was_looked_at(
+        self, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        updated(scene)
+        inside(monkeypatch, "accepted", lambda: truncated(scene, 15))
+        with Cluster(scene.rig.uri) as cluster, pytest.raises(MetadataVersionError):
+            ending.accept_changes(cluster, LOG)
+        assert scene.log.first_offset == 15
+
+    def test_an_offload_of_a_log_that_is_overwritten_ends_nothing(
+        self, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        inside(monkeypatch, "taken_back", lambda: overwritten(scene), call=2)
+        with Cluster(scene.rig.uri) as cluster, pytest.raises(MetadataVersionError):
+            ending.stop(cluster, LOG, scene.copier, may_keep=False)
+        assert scene.rig.rows() == flat(partitions_of(6, first=100))
+
+    def test_a_segment_of_a_log_that_is_truncated_meanwhile_is_recorded(
+        self, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        scene.append(3)
+        inside(monkeypatch, "finished", lambda: truncated(scene, 35))
+        scene.offload(table="")
+        assert borders(scene) == (0, 0, 40)
+        assert scene.segments[-1][1] == 40
+        assert scene.rig.rows() == flat(partitions_of(40))[35:]
