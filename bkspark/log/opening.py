@@ -40,7 +40,7 @@ from bkspark.ledger.deleting import make_tombstone
 from bkspark.ledger.recovery.recover import recover
 from bkspark.log.continuing import OpenTail, continue_in, going_on, may_be_smaller
 from bkspark.log.schema import schema_after
-from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.record import LogRecord, missing_end
 from bkspark.protocol.log.stream_run import StreamRun
 
@@ -100,6 +100,19 @@ def update_with_closed_tail(
         except (MetadataVersionError, LedgerExistsError):
             back_off(attempt)
     raise duel(log_name)
+
+
+def with_listed_tail(cluster: Cluster, log: LogRecord) -> LogRecord:
+    """Return ``log`` with those ledgers of its tail listed that are CLOSED; fences no writer.
+
+    A ledger stays in the tail if its writer ended without a successor, and a recovery closed it.
+    """
+    for ledger_id in log.tail:
+        found = cluster.ledgers.get(str(ledger_id))
+        if found is None or found.value.state is not LedgerState.CLOSED:
+            break
+        log = log.with_closed(found.value)
+    return log
 
 
 def with_closed_tail(cluster: Cluster, log: LogRecord, password: Password) -> LogRecord:

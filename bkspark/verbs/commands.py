@@ -294,13 +294,23 @@ def _offloaded(report: Report) -> str:
     if "windows" in plan:
         what = f"{plan['windows']:,} changed windows and {plan['missing']:,} missing offsets"
         return f"{'accepted' if done else 'would accept'} {what} in the table of log {plan['log']}"
-    if done:
+    if done and done["entries"]:
         rows = f"{done['entries']:,} rows of log {plan['log']}"
         return f"copied and verified {rows} in {plan['table']}"
     if not plan["entries"]:
-        return f"no row of log {plan['log']} is due"
+        return f"no row of log {plan['log']} is due{_of_open_ledger(plan)}"
     offsets = f"offsets {plan['first_offset']} to {plan['end_offset'] - 1}"
     return f"would copy {plan['entries']:,} rows to {plan['table']}: {offsets}"
+
+
+def _of_open_ledger(plan: Facts) -> str:
+    ledger_id = plan["open_ledger"]
+    if ledger_id is None:
+        return ""
+    return (
+        f"; ledger {ledger_id} is open, and is copied after its writer has closed it (if the "
+        f"writer is gone: `bkspark ledger recover {ledger_id}`)"
+    )
 
 
 _TableUrl = Annotated[

@@ -39,6 +39,7 @@ from bkspark.errors import (
     TableChangedError,
 )
 from bkspark.format import arrow_schema, layout
+from bkspark.log.opening import with_listed_tail
 from bkspark.protocol.defaults import SEGMENT_BYTES
 from bkspark.protocol.log import offloading
 from bkspark.protocol.log.record import LogRecord
@@ -114,7 +115,7 @@ class _Offload:
     ) -> None:
         self._cluster = cluster
         self._wanted = wanted
-        self._log = cluster.log(log_name).value
+        self._log = with_listed_tail(cluster, cluster.log(log_name).value)
         self._generation = self._log.generation
         self._now_ms = now_ms
         make_digester(self._log.digest, wanted.password)
@@ -157,6 +158,7 @@ class _Offload:
             "bytes": log.bytes_in(begin, end),
             "copied": 0 if tier is None else tier.copied,
             "is_begun": begun is not None,
+            "open_ledger": next(iter(log.tail), None),
         }
 
     def _due_end(self, log: LogRecord, most_bytes: int = 0, upto: int | None = None) -> int:
@@ -175,6 +177,8 @@ class _Offload:
         done, length, segments = 0, 0, 0
         total = int(plan["entries"])
         how.progress(0, total)
+        if self._cluster.log(self._log.name).value.tail != self._log.tail:
+            self._changed(lambda record: with_listed_tail(self._cluster, record))
         while True:
             log = self._with_intent(copier, int(plan["end_offset"]))
             intent = None if log.tier is None else log.tier.intent

@@ -89,6 +89,26 @@ def test_what_is_to_be_kept_is_not_copied(scene: Scene, limits: dict[str, object
     assert max((end for _, end in scene.segments), default=0) < 30
 
 
+def test_a_ledger_whose_writer_is_gone_is_copied_once_it_is_closed(
+    scene: Scene, capfd: pytest.CaptureFixture[str]
+) -> None:
+    scene.offload()
+    with BookKeeper(scene.rig.uri) as bk, bk.open_log(LOG) as log:
+        writer = log.writer()
+        writer.append_many(pa.Table.from_batches(partitions_of(2, first=30)[0]))
+        writer.release()
+        [ledger_id] = scene.log.tail
+        words = ["--metadata", scene.rig.uri, "offload", LOG, "--accept-single-copy"]
+        assert main([*words, "--dry-run"]) == 0
+        assert f"`bkspark ledger recover {ledger_id}`" in capfd.readouterr().err
+        bk.open_ledger(ledger_id).close()
+    assert scene.log.tail == (ledger_id,)
+    report = scene.offload(table="")
+    assert report.plan["open_ledger"] is None
+    assert report.done["entries"] == 2
+    assert (scene.log.tail, scene.segments[-1]) == ((), (30, 32))
+
+
 # --- kills -----------------------------------------------------------------------------------
 
 
