@@ -101,7 +101,7 @@ def test_a_ledger_whose_writer_is_gone_is_copied_once_it_is_closed(
         words = ["--metadata", scene.rig.uri, "offload", LOG, "--accept-single-copy"]
         assert main([*words, "--dry-run"]) == 0
         assert f"`bkspark ledger recover {ledger_id}`" in capfd.readouterr().err
-        bk.open_ledger(ledger_id).close()
+        bk.open_ledger(ledger_id)
     assert scene.log.tail == (ledger_id,)
     report = scene.offload(table="")
     assert report.plan["open_ledger"] is None
