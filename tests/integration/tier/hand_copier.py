@@ -43,9 +43,9 @@ class HandCopier:
 
     def create(self, order: CopyOrder, properties: dict[str, str]) -> None:
         self._called("create")
+        with Cluster(order.metadata_uri) as cluster:
+            own = arrow_schema.decode(cluster.log(order.log_name).value.schema)
         if order.table_url not in self.tables:
-            with Cluster(order.metadata_uri) as cluster:
-                own = arrow_schema.decode(cluster.log(order.log_name).value.schema)
             table = HandTable(Path(unquote(urlsplit(order.table_url).path)))
             columns = {field.name: TYPES[field.type] for field in [*PLACE_COLUMNS, *own]}
             table.create(columns, properties=properties)
@@ -62,9 +62,9 @@ class HandCopier:
     def append(self, order: CopyOrder) -> None:
         self._called("append")
         table = self.tables[order.table_url]
-        txn = table.transactions.get(order.app_id, {"version": -1})
-        if txn["version"] < order.end:
-            add = table.write(rows_of(order))
+        rows = None if _has(table, order) else rows_of(order)
+        if rows is not None and not _has(table, order):  # a commit looks once more
+            add = table.write(rows)
             table.commit(transaction(order.app_id, order.end), add, userMetadata=order.note)
         self.after("append")
 
@@ -76,6 +76,11 @@ class HandCopier:
     def _called(self, name: str) -> None:
         self.calls.append(name)
         self.before(name)
+
+
+def _has(table: HandTable, order: CopyOrder) -> bool:
+    version = table.transactions.get(order.app_id, {"version": -1})["version"]
+    return bool(version >= order.end)
 
 
 def transaction(app_id: str, version: int) -> dict[str, object]:
