@@ -18,8 +18,14 @@ QUORUM = Quorum(1, 1, 1)
 OTHER = -1
 """The value of a row that a user changed; the log's rows have its generation as value."""
 
-FAULTS = ("lost", "deleted", "updated", "doubled", "restored", "replaced", "older", "lied")
-UNTOLD = ("lost", "replaced", "older", "lied")
+FAULTS = (
+    *("lost", "deleted", "updated", "doubled", "restored", "replaced", "older"),
+    *("lied", "overwritten"),
+)
+SILENT = ("lied", "overwritten")
+"""Changed rows of which no later commit tells: only digests show them, not a read."""
+
+UNTOLD = ("lost", "replaced", "older", *SILENT)
 """After them the verified version is not in the table any more, or the table says what is not."""
 
 Row = tuple[int, int]
