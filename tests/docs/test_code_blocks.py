@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from bkspark.cluster.cluster import init_cluster
 
+from ..kit.delta_session import ready_for_delta  # noqa: TID252
 from ..thorough import always  # noqa: TID252
 from .code_blocks import blocks, make_places
 
@@ -40,13 +42,24 @@ def test_every_block_of_a_page_runs(page: str, tmp_path: Path) -> None:
         uri = (folder / "data/meta").as_uri()
         init_cluster(uri, [(folder / f"disk{number}/bk").as_uri() for number in (1, 2, 3)])
         environment["BKSPARK_METADATA_URI"] = uri
-    done = subprocess.run(
+    with ready_for_delta(environment) if needs_delta(page) else nullcontext():
+        done = run_page(page, folder, environment)
+    assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
+
+
+def needs_delta(page: str) -> bool:
+    return any("configure_delta" in code for _, code in blocks(ROOT / page))
+
+
+def run_page(
+    page: str, folder: Path, environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, str(ROOT / "tests/docs/code_blocks.py"), str(ROOT / page), str(folder)],
         cwd=folder,
         env=environment,
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=600,
         check=False,
     )
-    assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-3000:]}"

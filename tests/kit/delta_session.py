@@ -66,6 +66,16 @@ def delta_session(folder: Path, conf: Mapping[str, str] | None = None) -> Iterat
             _forget_driver()
 
 
+@contextmanager
+def ready_for_delta(environment: dict[str, str]) -> Iterator[None]:
+    """Let a program that is started with this environment take the jars that are kept."""
+    jars = jars_folder()
+    environment["PYSPARK_SUBMIT_ARGS"] = f"--conf spark.jars.ivy={jars} pyspark-shell"
+    with (jars / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def _stop_other() -> None:
     running = SparkSession.getActiveSession()
     if running is not None:
