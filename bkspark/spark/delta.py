@@ -48,6 +48,12 @@ def configure_delta(builder: Builder) -> Builder:
     return builder
 
 
+def has_delta(spark: SparkSession) -> bool:
+    """Whether the session writes and reads Delta tables."""
+    given = str(spark.conf.get(_EXTENSIONS, "")).split(",")
+    return _EXTENSION in map(str.strip, given)
+
+
 def coordinate(spark_version: str) -> str:
     """The Maven coordinate of Delta for a version of Spark.
 
@@ -66,7 +72,7 @@ def coordinate(spark_version: str) -> str:
 def _require_no_other_session() -> None:
     """Refuse if a session without Delta runs: jars are added only when the driver starts."""
     running = SparkSession.getActiveSession()
-    if running is not None and _EXTENSION not in str(running.conf.get(_EXTENSIONS, "")).split(","):
+    if running is not None and not has_delta(running):
         raise InvalidRequestError(
             "a session without Delta is running, and jars are added only at the start",
             hint="stop it (spark.stop()), restart the interpreter, and configure the builder first",

@@ -18,10 +18,9 @@ from bkspark.admin.offloading.copier import (
     CopyOrder,
 )
 from bkspark.errors import BookKeeperError, InvalidRequestError, OutcomeUnknownError
-from bkspark.spark.delta import configure_delta
+from bkspark.spark.delta import configure_delta, has_delta
 from bkspark.storage.address import shown_url
 
-_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _CONF = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
@@ -44,7 +43,7 @@ def require_delta(spark: SparkSession) -> None:
     Raises:
         InvalidRequestError: it cannot.
     """
-    if _EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
+    if not has_delta(spark):
         raise InvalidRequestError(
             "this Spark session has no Delta",
             hint="make it with bkspark.configure_delta(SparkSession.builder).getOrCreate()",

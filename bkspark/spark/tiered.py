@@ -15,7 +15,6 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
 from pyspark.sql import functions
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
@@ -24,6 +23,7 @@ from bkspark.format.arrow_schema import METADATA_COLUMNS, OFFSET_COLUMN
 from bkspark.log.reading.read_slices import OffsetRange
 from bkspark.log.reading.tier_rows import TierRows
 from bkspark.protocol.log.record import LogRecord
+from bkspark.spark.delta import has_delta
 from bkspark.spark.options import Options
 from bkspark.spark.reader import wanted_of
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from bkspark.table.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
-
-_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
 
 @dataclass(frozen=True)
@@ -79,15 +77,6 @@ def table_part(spark: "SparkSession", options: Options, schema: StructType) -> T
         return None
     rows = _rows(spark, record, OffsetRange(wanted.begin, end), schema)
     return None if rows is None else TablePart(rows, OffsetRange(end, wanted.end))
-
-
-def has_delta(spark: "SparkSession") -> bool:
-    """Whether the session can read Delta tables."""
-    try:
-        extensions = spark.conf.get("spark.sql.extensions", "") or ""
-    except PySparkException:
-        return False
-    return _EXTENSION in extensions
 
 
 def _rows(
