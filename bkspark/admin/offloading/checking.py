@@ -25,6 +25,7 @@ from bkspark.format.canonical_rows import digest_of, window_offsets
 from bkspark.format.tier_digests import DigestsPage
 from bkspark.log.reading.read_slices import OffsetRange, plan_log
 from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.log.reading.tier_rows import COMMITS_MAX
 from bkspark.protocol.log.data_loss import LogGeneration
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.tier import Tier, TierColumn
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 256 * 2**20
 """Payload that is read at once: several windows, because a table's files have many of them."""
-
-COMMITS_MAX = 100
-"""Commits that are looked at since the verified version; each look is one request."""
 
 Step = Callable[[int], None]
 """Receives the number of offsets that were checked."""

@@ -200,8 +200,7 @@ def require_verified_rows(
     if snapshot.table_id != tier.table_id:
         raise TableChangedError(
             f"{what} is another table: its id is {snapshot.table_id}, not {tier.table_id}",
-            hint="bring the log's table back; if it was moved, run "
-            f"`bkspark offload {log_name} --table URL` with its new address",
+            hint="put the former table back",
         )
     if snapshot.version < verified:
         raise TableChangedError(
