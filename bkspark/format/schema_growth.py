@@ -177,6 +177,7 @@ def table(stored: pa.Schema, given: pa.Schema, *, may_merge: bool) -> str:
 
 
 def _cut(text: str) -> str:
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return text if len(text) <= _TEXT_MAX else f"{text[: _TEXT_MAX - 3]}..."
 
 

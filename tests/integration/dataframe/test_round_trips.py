@@ -55,7 +55,9 @@ class Log:
         except InvalidRequestError as error:
             refusal = str(error)
         if refusal is not None:
-            assert "\n" not in refusal
+            sentence, *table = refusal.splitlines()
+            assert sentence, "the sentence comes before the table of differing columns"
+            assert not table or table[0].split(" | ")[0].strip() == "column"
             assert self._seen() == before
             return False
         self.held += _values(rows, self.schema().field("c").type)
