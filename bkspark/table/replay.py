@@ -253,7 +253,11 @@ def _file_of(
     found = statistics_of(statistics, offset_column)
     deleted = 0 if vector is None else vector.cardinality
     count = None if found.row_count is None else found.row_count - deleted
-    return TableFile(path, size, count, dict(values), vector, found.first_offset, found.last_offset)
+    with_offset = found.offset_count
+    if vector is not None and with_offset != found.row_count:
+        with_offset = None  # which of the deleted rows had an offset is not known
+    bounds = (found.first_offset, found.last_offset, with_offset)
+    return TableFile(path, size, count, dict(values), vector, *bounds)
 
 
 def _order_of(file: TableFile) -> tuple[int, str]:

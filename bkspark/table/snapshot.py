@@ -23,6 +23,7 @@ class TableFile:
         partition_values: text by physical name; None is null.
         first_offset, last_offset: bounds of the offsets in it, deleted rows included; None if
             unknown. If no row has an offset, the first is greater than the last.
+        offset_count: rows that have an offset, deleted rows included; None if unknown.
     """
 
     path: str
@@ -32,6 +33,7 @@ class TableFile:
     deletion_vector: DeletionVector | None = None
     first_offset: int | None = None
     last_offset: int | None = None
+    offset_count: int | None = None
 
     def may_have(self, begin: int, end: int) -> bool:
         """Whether a row may have an offset from ``begin`` on, before ``end``."""
@@ -125,6 +127,7 @@ class FileStatistics:
     row_count: int | None
     first_offset: int | None
     last_offset: int | None
+    offset_count: int | None = None
 
 
 UNKNOWN = FileStatistics(None, None, None)
@@ -148,10 +151,11 @@ def statistics_of(given: Statistics, offset_column: str = OFFSET_COLUMN) -> File
         for name in ("minValues", "maxValues", "nullCount")
     )
     if count is not None and nulls == count:
-        return FileStatistics(count, 0, -1)
+        return FileStatistics(count, 0, -1, 0)
     if first is None or last is None or first > last:
         first = last = None
-    return FileStatistics(count, first, last)
+    with_offset = None if count is None or nulls is None or nulls > count else count - nulls
+    return FileStatistics(count, first, last, with_offset)
 
 
 def _part(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:

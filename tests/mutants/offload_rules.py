@@ -83,7 +83,7 @@ MUTANTS = (
     ),
     Mutant(
         "a table with another id is the log's",
-        "own_table",
+        "offload.require_own",
         Replace("found.table_id != tier.table_id", "False"),
         (f"{OFFLOAD}::test_another_table_in_its_place_is_refused",),
     ),

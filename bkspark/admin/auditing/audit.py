@@ -43,6 +43,7 @@ from bkspark.admin.maintenance import (
     planned,
 )
 from bkspark.admin.noted_damage import NotedDamage, marks_of
+from bkspark.admin.offloading.tables import TableAnswers, look_at_tables
 from bkspark.admin.survey import Survey, gone_from_lists, unfinished_recoveries
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
@@ -569,12 +570,15 @@ def audit(
     plan = plan_audit(cluster, logs, ledgers)
     if how.dry_run:
         return planned(VERB, plan)
-    work = Audit(cluster, plan, how.runner, dropped_ledgers(cluster))
+    dropped, tiered = dropped_and_tiered(cluster)
+    work = Audit(cluster, plan, how.runner, dropped)
     work.carry_out(how.progress)
     names = cluster.log_names() if plan.is_of_all else logs
     work.findings.recordless = list(gone_from_lists(cluster, names, work.seen))
     work.findings.unreadable = dict(cluster.unreadable)
     found = work.findings.report(plan, work.lost_bookies)
+    tables = look_at_tables(cluster, tiered if plan.is_of_all else tiered & set(logs))
+    found = with_tables(found, tables)
     report = replace(found, summary=in_words(found.counters))
     for left in report.left:
         logger.info("audit: %s: %s", left.subject, left.reason)
@@ -607,9 +611,28 @@ def gaps_of(cluster: Cluster, ledger_ids: Sequence[int]) -> list[Gap]:
     return work.findings.gaps
 
 
+def with_tables(report: Report, tables: TableAnswers) -> Report:
+    """Return the report of an audit with what it found out about tables."""
+    return replace(
+        report,
+        left=[*report.left, *tables.left],
+        counters={**report.counters, **tables.counters},
+        details={**report.details, "tables": tables.rows},
+    )
+
+
 def dropped_ledgers(cluster: Cluster) -> set[int]:
     """Return the ids of all ledgers dropped by logs: no copy of them is required."""
-    seen = (cluster.logs.get(name) for name in cluster.log_names())
-    return {
-        ledger_id for log in seen if log is not None for ledger_id in log.value.every_dropped_id()
-    }
+    return dropped_and_tiered(cluster)[0]
+
+
+def dropped_and_tiered(cluster: Cluster) -> tuple[set[int], set[str]]:
+    """Return the ids of all ledgers dropped by logs, and the names of logs that have a table."""
+    dropped, tiered = set[int](), set[str]()
+    for name in cluster.log_names():
+        seen = cluster.logs.get(name)
+        if seen is not None:
+            dropped.update(seen.value.every_dropped_id())
+            if seen.value.tier is not None:
+                tiered.add(name)
+    return dropped, tiered

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from bkspark.admin.auditing.copies import Copies, Gap, worst
 from bkspark.admin.maintenance import Facts, Left, Report, left_records
+from bkspark.admin.offloading import tables
 from bkspark.admin.survey import Gone
 from bkspark.bookie.contract import on_bookie
 from bkspark.protocol.ledger import sizes
@@ -340,7 +341,9 @@ _WORDS = {
     SHORT: "ledger(s) on fewer bookies than wanted",
     WAITING: "ledger(s) waiting for recovery",
     RECORDLESS: "listed ledger(s) without a metadata record",
+    tables.WRONG: "table(s) without the rows of a log as they were written",
     UNREADABLE: "metadata record(s) that cannot be read",
+    tables.UNKNOWN: "table(s) not known to have the rows of a log",
     SILENT: "bookie(s) that did not answer",
     UNSOUND: "folder(s) of journals with damage or strange files",
     CHANGING: "ledger(s) that changed each time the audit looked",
@@ -350,7 +353,7 @@ _WORDS = {
 }
 """Worst first."""
 
-LOSSES = (UNDER_REPLICATED, RECORDLESS, UNREADABLE)
+LOSSES = (UNDER_REPLICATED, RECORDLESS, UNREADABLE, tables.WRONG)
 """Counters of content surely missing."""
 
 

@@ -389,7 +389,16 @@ def own_table(cluster: Cluster, log: LogRecord, tier: Tier) -> TableView:
     Raises:
         TableChangedError: another table is there.
     """
-    view = table_view(tier.table_url, tier.columns)
+    return require_own(cluster, log, tier, table_view(tier.table_url, tier.columns))
+
+
+def require_own(cluster: Cluster, log: LogRecord, tier: Tier, view: TableView) -> TableView:
+    """Return the view with all columns of the log; raise if it is of another table.
+
+    Raises:
+        TableChangedError: another table is there.
+        InvalidRequestError: the table belongs to another log, or does not keep the rows.
+    """
     found = view.snapshot
     refusals.epoch_in(cluster.cluster_id, log, found)
     if found.table_id != tier.table_id:

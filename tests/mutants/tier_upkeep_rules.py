@@ -1,0 +1,67 @@
+"""Mutants of the upkeep of tables: a changed table that counts as whole, a silent one as absent."""
+
+from .change import Replace
+from .mutant import Mutant
+
+DENSITY = "tests/unit/table/test_density.py"
+AUDIT = "tests/integration/tier/test_audit_of_tables.py"
+FINDING = f"{AUDIT}::test_a_table_that_is_not_as_it_was_is_a_finding"
+
+MUTANTS = (
+    Mutant(
+        "rows without an offset are counted",
+        "snapshot.statistics_of",
+        Replace("nulls > count", "nulls > count or nulls"),
+        (f"{DENSITY}::test_rows_without_an_offset_do_not_count",),
+    ),
+    Mutant(
+        "deleted rows are taken for rows with an offset",
+        "replay._file_of",
+        Replace("vector is not None and with_offset != found.row_count", "False"),
+        (f"{DENSITY}::test_it_is_unknown_whether_deleted_rows_had_an_offset",),
+    ),
+    Mutant(
+        "a file over a border has all its rows in each range",
+        "density.row_bounds",
+        Replace("begin <= first and last < end", "True"),
+        (f"{DENSITY}::test_a_file_over_a_border_may_have_its_rows_on_either_side",),
+    ),
+    Mutant(
+        "a file without statistics has nothing",
+        "density.row_bounds",
+        Replace(
+            "[RowBounds(rows, None) for rows in least]", "[RowBounds(rows, 0) for rows in least]"
+        ),
+        (f"{DENSITY}::test_a_file_without_statistics_may_have_anything",),
+    ),
+    Mutant(
+        "an audit overlooks offsets that are missing",
+        "tables._require_rows",
+        Replace("bounds.most is not None and bounds.most < count", "False"),
+        (f"{FINDING}[overwritten-at least 1 of offsets 0 to 29]",),
+    ),
+    Mutant(
+        "an audit overlooks offsets that are there twice",
+        "tables._require_rows",
+        Replace("bounds.least > count", "False"),
+        (f"{FINDING}[doubled-there twice]",),
+    ),
+    Mutant(
+        "an audit overlooks a column that was dropped",
+        "tables._require_columns",
+        Replace("one.physical_name not in present", "False"),
+        (f"{FINDING}[without_column-column 's']",),
+    ),
+    Mutant(
+        "a table that does not answer is absent",
+        "tables._problem",
+        Replace("isinstance(error, TableUnavailableError | OutcomeUnknownError)", "False"),
+        (f"{AUDIT}::test_a_table_that_gives_no_answer_is_unknown",),
+    ),
+    Mutant(
+        "what was found is believed of a tier that has changed since",
+        "tables._answer",
+        Replace("not answer.problem or _is_still(cluster, seen.value)", "True"),
+        (f"{AUDIT}::test_a_log_that_changed_meanwhile_is_looked_at_again",),
+    ),
+)
