@@ -372,7 +372,7 @@ def scrub(
     progress: Callable[[int, int], None] = ...,
     no_lease: bool = False,
 ) -> Report:
-    """Read every copy and check every byte.
+    """Read every copy and check every byte; read the tables of logs, too.
 
     The report names damaged copies, and the scrub marks them: an audit counts a marked copy as
     missing until a repair replaces the copy. Without a ledger's password only checks without a

@@ -334,14 +334,19 @@ def _last_scrub(cluster: Cluster) -> Iterator[Finding]:
         return
     report, count = seen.value, seen.value.counters.get
     files, copies = count(scrubbing.DAMAGED_FILES, 0), count(scrubbing.DAMAGED, 0)
+    windows = count(scrubbing.CHANGED_WINDOWS, 0)
     found = "all data read is good"
     if files:
         found = scrubbing.damage_in_words(files, copies, count(scrubbing.DAMAGED_LEDGERS, 0))
+    elif windows:
+        found = scrubbing.changed_in_words(windows)
     elif report.left:
         found = f"{plural(report.left, 'thing')} left"
     read = plural(count(scrubbing.FILES, 0), "file")
     again = "`bkspark repair` makes the copies again; then run an audit, and check the disk"
-    if report.left and not copies:
+    if windows and not copies:
+        again = "`bkspark scrub` names the rows: RESTORE the table, or accept the change"
+    elif report.left and not copies:
         again = "`bkspark scrub` says which data could not be read"
     yield Finding(
         Level.WARN if report.left else Level.OK,

@@ -5,6 +5,8 @@ from .mutant import Mutant
 
 DENSITY = "tests/unit/table/test_density.py"
 AUDIT = "tests/integration/tier/test_audit_of_tables.py"
+SCRUB = "tests/integration/tier/test_scrub_of_tables.py"
+CHANGED = f"{SCRUB}::test_a_changed_window_is_named_with_its_version"
 FINDING = f"{AUDIT}::test_a_table_that_is_not_as_it_was_is_a_finding"
 
 MUTANTS = (
@@ -63,5 +65,29 @@ MUTANTS = (
         "tables._answer",
         Replace("not answer.problem or _is_still(cluster, seen.value)", "True"),
         (f"{AUDIT}::test_a_log_that_changed_meanwhile_is_looked_at_again",),
+    ),
+    Mutant(
+        "a window with other rows is good",
+        "checking.require_window",
+        Replace("digest_of(_own(rows)) != window.digest", "False"),
+        (f"{CHANGED}[lied-are others in its table]",),
+    ),
+    Mutant(
+        "a scrub of a table ends at the first changed window",
+        "_OneTable._compare",
+        Replace("TableChangedError", "ZeroDivisionError"),
+        (f"{CHANGED}[lied-are others in its table]",),
+    ),
+    Mutant(
+        "what another command accepted meanwhile is a finding",
+        "_OneTable._compare",
+        Replace("self._is_still(segment, window)", "True"),
+        (f"{SCRUB}::test_what_another_command_accepted_meanwhile_is_no_finding",),
+    ),
+    Mutant(
+        "a sample reads all windows",
+        "_OneTable._compare",
+        Replace("sample < 1 and environment.draw() >= sample", "False"),
+        (f"{SCRUB}::test_a_sample_reads_a_part_of_the_windows",),
     ),
 )

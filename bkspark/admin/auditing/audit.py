@@ -577,7 +577,7 @@ def audit(
     work.findings.recordless = list(gone_from_lists(cluster, names, work.seen))
     work.findings.unreadable = dict(cluster.unreadable)
     found = work.findings.report(plan, work.lost_bookies)
-    tables = look_at_tables(cluster, tiered if plan.is_of_all else tiered & set(logs))
+    tables = look_at_tables(cluster, sorted(tiered if plan.is_of_all else tiered & set(logs)))
     found = with_tables(found, tables)
     report = replace(found, summary=in_words(found.counters))
     for left in report.left:

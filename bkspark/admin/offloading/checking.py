@@ -126,6 +126,41 @@ def verified(
     return DigestsPage(begin, log.schema, tuple(ends), tuple(digests))
 
 
+@dataclass(frozen=True, slots=True)
+class DigestWindow:
+    """Offsets ``[begin, end)``, the log's columns, and the digest of their rows."""
+
+    begin: int
+    end: int
+    schema: pa.Schema
+    digest: int
+
+
+def windows_of(page: DigestsPage, first_offset: int) -> Iterator[DigestWindow]:
+    """Yield the windows of a segment that have offsets from ``first_offset`` on."""
+    schema = arrow_schema.decode(page.schema)
+    for (begin, end), digest in zip(page.windows, page.digests, strict=True):
+        if end > first_offset:
+            yield DigestWindow(begin, end, schema, digest)
+
+
+def require_window(
+    log_name: str, view: TableView, window: DigestWindow, missing: Sequence[tuple[int, int]]
+) -> int:
+    """Compare the rows of a window in the table with their digest; return their bytes.
+
+    Args:
+        missing: accepted gaps; the digest of a window with one is of the rows that are there.
+
+    Raises:
+        TableChangedError: rows are missing, there twice, or others.
+    """
+    rows = view.rows(window.schema, window.begin, window.end, missing)
+    if digest_of(_own(rows)) != window.digest:
+        raise _differs(log_name, view, window.begin, window.end)
+    return int(rows.nbytes)
+
+
 def require_digests(
     log_name: str,
     view: TableView,
@@ -133,24 +168,14 @@ def require_digests(
     *,
     first_offset: int = 0,
     missing: Sequence[tuple[int, int]] = (),
-    step: Step = lambda _count: None,
 ) -> None:
     """Compare the rows of a segment in the table with their digests.
-
-    Args:
-        first_offset: windows that end there or before are not looked at.
-        missing: accepted gaps; a digest of a window with one is of the rows that are there.
 
     Raises:
         TableChangedError: rows are missing, there twice, or others.
     """
-    schema = arrow_schema.decode(page.schema)
-    for (begin, end), digest in zip(page.windows, page.digests, strict=True):
-        if end <= first_offset:
-            continue
-        if digest_of(_own(view.rows(schema, begin, end, missing))) != digest:
-            raise _differs(log_name, view, begin, end)
-        step(end - begin)
+    for window in windows_of(page, first_offset):
+        require_window(log_name, view, window, missing)
 
 
 def require_segments(

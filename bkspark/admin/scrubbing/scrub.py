@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from bkspark import environment
-from bkspark.admin.auditing.audit import LOOKS_MAX, dropped_ledgers, plan_audit
+from bkspark.admin.auditing.audit import LOOKS_MAX, dropped_and_tiered, plan_audit
 from bkspark.admin.auditing.findings import AuditPlan
 from bkspark.admin.auditing.look import slim
 from bkspark.admin.maintenance import (
@@ -22,6 +22,7 @@ from bkspark.admin.maintenance import (
 )
 from bkspark.admin.noted_damage import News, NotedDamage
 from bkspark.admin.scrubbing.look import BadCopies, ReadAll, Scrubbed
+from bkspark.admin.scrubbing.tables import TableScrub, scrub_tables
 from bkspark.admin.survey import Survey
 from bkspark.cluster.arguments import require_number
 from bkspark.cluster.password import Password
@@ -109,6 +110,10 @@ DAMAGED_FILES = "NUM_DAMAGED_FILES"
 DAMAGED = "NUM_DAMAGED_COPIES"
 DAMAGED_LEDGERS = "NUM_LEDGERS_WITH_DAMAGED_COPIES"
 UNDIGESTED = "NUM_LEDGERS_WITHOUT_CHECKED_DIGESTS"
+WINDOWS = "NUM_TABLE_WINDOWS_SCRUBBED"
+CHANGED_WINDOWS = "NUM_CHANGED_TABLE_WINDOWS"
+UNREAD_TABLES = "NUM_TABLES_NOT_READ"
+"""A window is a range of offsets whose rows in a table have a digest."""
 
 
 @dataclass(slots=True)
@@ -122,6 +127,7 @@ class ScrubFindings:
         changing: ledgers changed during each attempt.
         unsure: ledgers with damage whose record could not be read again; the damage may not matter.
         cut_by: why the rest was not read; empty if complete.
+        tables: what was found in tables of logs.
     """
 
     bad: list[tuple[str, BadCopies]] = field(default_factory=list)
@@ -133,6 +139,7 @@ class ScrubFindings:
     unsure: set[int] = field(default_factory=set)
     cut_by: str = ""
     counts: Counter[str] = field(default_factory=Counter)
+    tables: TableScrub = field(default_factory=TableScrub)
 
     def report(self, plan: ScrubPlan) -> Report:
         copies = [(place, one) for place, one in self.bad if one.is_left]
@@ -140,7 +147,10 @@ class ScrubFindings:
         return Report(
             VERB,
             plan.facts,
-            {name: self.counts[name] for name in ("ledgers", "files", "bytes")},
+            {
+                **{name: self.counts[name] for name in ("ledgers", "files", "bytes")},
+                **({"windows": self.tables.windows} if self.tables.windows else {}),
+            },
             list(self._left()),
             {
                 CHECKED: self.counts["ledgers"],
@@ -150,8 +160,11 @@ class ScrubFindings:
                 DAMAGED: len(copies),
                 DAMAGED_LEDGERS: len(ledgers),
                 UNDIGESTED: len(self.undigested),
+                WINDOWS: self.tables.windows,
+                CHANGED_WINDOWS: self.tables.changed,
+                UNREAD_TABLES: len(self.tables.unread),
             },
-            {"damage": list(self._rows())},
+            {"damage": list(self._rows()), "tables": self.tables.rows},
             ", ".join(self._words(len(copies), len(ledgers), plan)),
         )
 
@@ -159,8 +172,12 @@ class ScrubFindings:
         files = sum(one.files for _, one in self.bad)
         if files:
             yield damage_in_words(files, copies, ledgers)
-        elif not (self.silent or self.unsure):
+        elif not (self.silent or self.unsure or self.tables.left):
             yield "all that was read is good"
+        if self.tables.changed:
+            yield changed_in_words(self.tables.changed)
+        if self.tables.unread:
+            yield f"{_counted(len(self.tables.unread), 'table', 'tables')} could not be read"
         if self.cut_by:
             yield "the rest was not read"
         if plan.sample < 1:
@@ -188,6 +205,7 @@ class ScrubFindings:
         for ledger_id in sorted(self.unsure):
             reason = "a part of it is damaged, and its record could not be read after that"
             yield Left(f"ledger {ledger_id}", f"{reason}, so nothing is marked: scrub again")
+        yield from self.tables.left
         if self.cut_by:
             yield Left("the rest", f"it was not read: {self.cut_by}")
         yield from left_records(self.unreadable)
@@ -218,6 +236,12 @@ def damage_in_words(files: int, copies: int, ledgers: int) -> str:
         return f"{found}, and good copies of all of them"
     lost = f"{_counted(copies, 'copy', 'copies')} of {_counted(ledgers, 'ledger', 'ledgers')}"
     return f"{found}: {lost} to be made again"
+
+
+def changed_in_words(windows: int) -> str:
+    """Return how many windows of tables are not as they were written."""
+    ranges = _counted(windows, "range of offsets is", "ranges of offsets are")
+    return f"{ranges} missing or changed in a table"
 
 
 def _counted(count: int, one: str, many: str) -> str:
@@ -254,8 +278,13 @@ def scrub(
     plan = ScrubPlan(looked_at, wanted.sample, wanted.bytes_per_second)
     if how.dry_run:
         return planned(VERB, plan)
-    work = Scrub(cluster, wanted, how.runner, dropped_ledgers(cluster))
+    dropped, tiered = dropped_and_tiered(cluster)
+    work = Scrub(cluster, wanted, how.runner, dropped)
     work.carry_out(plan, how.progress)
+    names = tiered if looked_at.is_of_all else tiered & set(logs)
+    work.findings.tables = scrub_tables(
+        cluster, sorted(names), wanted.sample, wanted.bytes_per_second
+    )
     work.findings.unreadable = dict(cluster.unreadable)
     report = work.findings.report(plan)
     for left in report.left:
