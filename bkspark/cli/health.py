@@ -17,7 +17,6 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError
 from bkspark.format import layout
 from bkspark.format.report_record import ReportRecord
-from bkspark.log.continuing import may_be_smaller
 from bkspark.protocol.bookies import Candidate, shared_domains
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.locations import Locations
@@ -158,7 +157,7 @@ def log_findings(
             continue
         log = seen.value
         if log.quorum.ensemble_size > count:
-            goes_on = may_be_smaller(log) and count >= log.quorum.ack_quorum_size
+            goes_on = log.settings.permits_smaller and count >= log.quorum.ack_quorum_size
             (smaller if goes_on else stopped).append(name)
     how = "bring back the bookies that are away, or add bookies (`bkspark bookie add URL`)"
     there = f"{plural(count, 'bookie')} can be written to"

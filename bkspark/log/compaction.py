@@ -33,7 +33,7 @@ from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest
 from bkspark.log.batch.write_target import target_of
-from bkspark.log.opening import drop_unlisted
+from bkspark.log.creating import drop_unlisted
 from bkspark.log.reading.log_view import was_set_aside
 from bkspark.log.reading.ordered_read import OrderedRead
 from bkspark.log.reading.read_slices import LOOK_UPS_AT_ONCE, OffsetRange, ReadTask, Slice, plan_log

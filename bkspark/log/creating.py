@@ -1,12 +1,19 @@
-"""Create a log without a ledger."""
+"""Create a log without a ledger, and ledgers for a log that are on no list yet."""
+
+from contextlib import suppress
+from dataclasses import replace
 
 import pyarrow as pa
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import Versioned
+from bkspark.errors import BookKeeperError
 from bkspark.format import arrow_schema, layout
-from bkspark.ledger.creating import require_room
+from bkspark.ledger.creating import WRITER, CreatedLedger, create_ledger, of_log, require_room
+from bkspark.ledger.deleting import make_tombstone
+from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.log.contents import LogSettings
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import StreamRun
@@ -41,3 +48,62 @@ def create_log(
         return log.created(settings, stored).stamped(environment.now_ms())
 
     return cluster.logs.update(layout.log_name(name), created)
+
+
+def create_log_ledger(
+    cluster: Cluster,
+    log: LogRecord,
+    password: Password,
+    schema: bytes | None = None,
+    operation: str = WRITER,
+    *,
+    goes_on: bool = False,
+    is_strict: bool = False,
+) -> CreatedLedger:
+    """Create an OPEN ledger with the log's settings, on no list yet; the caller is its writer.
+
+    Args:
+        goes_on: whether later writers may continue the ledger in later terms.
+        is_strict: whether a smaller ledger is forbidden, even if the log is not strict.
+    """
+    return create_ledger(
+        cluster,
+        quorum=log.quorum,
+        digest=log.digest,
+        schema=schema or log.schema,
+        custom_metadata=of_log(log.name, operation),
+        digester=make_digester(log.digest, password),
+        guarantees_write_quorum=log.settings.guarantees_write_quorum,
+        goes_on=goes_on,
+        is_strict=is_strict or log.settings.is_strict,
+    )
+
+
+def drop_unlisted(cluster: Cluster, log_name: str, created: CreatedLedger) -> None:
+    """Bar a ledger from the log and delete it, unless the ledger is on the list.
+
+    For a ledger whose compare-and-set was lost, or had no known outcome. The log's record notes the
+    ledger as to be deleted, until it is deleted. Errors are ignored, because the caller already has
+    an error to raise: the next truncation or garbage collection does the rest.
+    """
+    ledger, ledger_id = created.seen, created.seen.value.ledger_id
+    created.begun.close()
+    with suppress(BookKeeperError):
+        log = cluster.logs.update(log_name, lambda record: _without(record, log_name, ledger)).value
+        if ledger_id in log.dropped.to_delete:
+            make_tombstone(cluster, ledger_id)
+            cluster.logs.update(log_name, lambda record: (record or log).forgetting([ledger_id]))
+
+
+def _without(
+    record: LogRecord | None, log_name: str, ledger: Versioned[LedgerMetadata]
+) -> LogRecord:
+    """Return the log without the ledger, and note the ledger for deletion.
+
+    A ledger that was dropped before is not noted again: the client that dropped it deletes it.
+    """
+    log = LogRecord.of(record, log_name, ledger.value.quorum)
+    ledger_id = ledger.value.ledger_id
+    if log.without(ledger_id) is log:
+        return log
+    return replace(log, dropped=log.dropped.with_more_to_delete([ledger_id]))

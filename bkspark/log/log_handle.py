@@ -22,13 +22,12 @@ from bkspark.ledger.handles.settings import USUAL, WriterSettings
 from bkspark.log import cursors, truncation
 from bkspark.log.cursors import Cursor
 from bkspark.log.log_writer import LogWriter
-from bkspark.log.opening import update_with_closed_tail
 from bkspark.log.reading.ledger_files import OpenBookies, find_records
 from bkspark.log.reading.log_view import LogView, LogWatch, look_at
 from bkspark.log.reading.offset_by_time import offset_since
 from bkspark.log.reading.ordered_read import OrderedRead, read_view_in_order
+from bkspark.log.recovering import Undecided, resolve, update_with_closed_tail
 from bkspark.log.rolling import RollPolicy
-from bkspark.log.undecided import Undecided, resolve
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.log.contents import Retention
 from bkspark.protocol.log.cursor import CursorRecord

@@ -7,17 +7,12 @@ before the end of the old ledger is fixed, and none if the close fails: a log ha
 
 import threading
 from collections import deque
-from collections.abc import Callable, Collection
 from concurrent.futures import Future
-from contextlib import suppress
-from functools import partial
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.guards import CallbackGuard
-from bkspark.cluster.password import Password, make_digester
-from bkspark.cluster.records import Versioned
+from bkspark.cluster.password import Password
 from bkspark.errors import (
     BookKeeperError,
     InvalidRequestError,
@@ -30,206 +25,12 @@ from bkspark.ledger.creating import CreatedLedger
 from bkspark.ledger.handles.entries import count_of
 from bkspark.ledger.handles.group_bounds import Entries, append_in_groups
 from bkspark.ledger.handles.settings import USUAL, WriterSettings
-from bkspark.ledger.handles.write_handle import ClosedAtEnd, WriteHandle
+from bkspark.ledger.handles.write_handle import ClosedAtEnd
 from bkspark.log import rolling
-from bkspark.log.continuing import may_be_smaller, may_go_on
-from bkspark.log.opening import drop_unlisted, next_ledger, open_tail
-from bkspark.log.rolling import Add, Filling, IdleWatch, RollPolicy, Segment, WaitingAdds
-from bkspark.log.truncation import retain_after_roll
-from bkspark.log.undecided import Undecided, with_outcome
-from bkspark.protocol.ledger import sizes
-from bkspark.protocol.ledger.metadata import FIRST, ConfirmedEnd, LedgerMetadata
-from bkspark.protocol.log.record import LogRecord
-
-# --- own tail ------------------------------------------------------------------------------------
-# A log's tail as its only writer changes it: list the next ledger, list a closed ledger.
-#
-# After another writer has opened the log, the tail is that writer's, and nothing is changed here.
-
-
-class OwnTail:
-    """Changes the log's record for the writer of the log.
-
-    Args:
-        policy, settings: when to roll, and how to write.
-        look: called repeatedly while the writer is short of bookies (``IdleWatch``).
-    """
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        log_name: str,
-        password: Password,
-        policy: RollPolicy,
-        settings: WriterSettings,
-        look: Callable[[], bool],
-    ) -> None:
-        self.log_name = log_name
-        self.watch = IdleWatch(look)
-        self._policy = policy
-        self._settings = settings
-        self._cluster = cluster
-        self._password = password
-        self._next: CreatedLedger | None = None
-
-    def segment(
-        self,
-        seen: Versioned[LedgerMetadata],
-        begun: Begun,
-        first_offset: int,
-        standing: ConfirmedEnd = FIRST,
-        unjoined: Collection[str] = (),
-    ) -> Segment:
-        """Open a ledger of the tail for writing."""
-        digester = make_digester(seen.value.settings.digest, self._password)
-        handle = WriteHandle(
-            self._cluster,
-            seen,
-            digester,
-            begun=begun,
-            settings=self._settings,
-            standing=standing,
-            unjoined=unjoined,
-        )
-        handle.on_failure(self.watch.begin)
-        is_small = sizes.wanted(seen.value) != seen.value.quorum
-        segment = Segment(handle, first_offset, Filling(self._policy), is_small=is_small)
-        if segment.is_short:
-            self.watch.begin()
-        return segment
-
-    def begin_fragment(self, segment: Segment, reason: str, seconds: float) -> bool:
-        """Begin a fragment, unless the log has to move to another ledger.
-
-        The log's list stays the same, and no ledger is closed.
-
-        Args:
-            reason: reason of the roll.
-            seconds: time limit.
-
-        Returns:
-            Whether a fragment was begun.
-
-        Raises:
-            NotEnoughBookiesError: too few bookies for a fragment, and no other ledger can be made.
-            OutcomeUnknownError: there was no answer in time.
-        """
-        ledger, begun = segment.handle.metadata, environment.inbox()
-        if self._is_left(segment) or not may_go_on(self._cluster, ledger):
-            return False
-        segment.handle.begin_fragment().add_done_callback(begun.put)
-        try:
-            first = begun.get(timeout=seconds).result()
-        except NotEnoughBookiesError:
-            if not self._needs_smaller(ledger):
-                raise
-            return False
-        except environment.Empty:
-            raise OutcomeUnknownError(
-                f"log {self.log_name}: no new fragment began within {seconds:g} s",
-                hint="the writer continues in its old fragment; roll again later",
-            ) from None
-        rolling.fragment_begun(
-            self.log_name, ledger.ledger_id, segment.first_offset + first, reason
-        )
-        self._retain()
-        return True
-
-    def _needs_smaller(self, ledger: LedgerMetadata) -> bool:
-        """Whether the bookies suffice for a smaller ledger, but for no fragment of ``ledger``."""
-        size, log = ledger.quorum.ensemble_size, self._cluster.log(self.log_name).value
-        count = len(self._cluster.refresh_candidates(enough=size, needed=size))
-        return log.quorum.ack_quorum_size <= count < size and may_be_smaller(log)
-
-    def _is_left(self, segment: Segment) -> bool:
-        """Whether a roll leaves the ledger because a bookie has failed its writer.
-
-        A writer never uses a failed bookie again. Entries written without the bookie have fewer
-        copies until the ledger is closed. So the writer moves to another ledger, on any bookies,
-        once there are enough bookies.
-        """
-        return bool(segment.handle.faults) and self.may_move(segment)
-
-    def may_move(self, segment: Segment) -> bool:
-        """Whether there are enough bookies for another ledger of the wanted size.
-
-        False if the ledger guarantees its write quorum and a bookie is missing: such a ledger is
-        not closed before it has all copies. After other bookies have replaced the failed ones, each
-        roll makes all copies.
-        """
-        if not segment.handle.may_be_sealed:
-            return False
-        size = sizes.wanted(segment.handle.metadata).ensemble_size
-        return len(self._cluster.refresh_candidates(enough=size, needed=size)) >= size
-
-    def make_next(self) -> CreatedLedger:
-        """Return the ledger for the next roll."""
-        log = self._cluster.log(self.log_name).value
-        self._next = following = next_ledger(self._cluster, log, self._password, self._next)
-        return following
-
-    def list_next(self, own: LedgerMetadata) -> None:
-        """Put the next ledger on the list after ``own``, the last ledger until now.
-
-        Raises:
-            LedgerFencedError: another writer has opened the log.
-        """
-        assert self._next is not None
-        behind = partial(self._listed_behind, own, self._next.seen.value)
-        self._cluster.logs.update(self.log_name, behind)
-        self._next = None
-
-    def drop_next(self) -> None:
-        """Delete the ledger of a failed roll; leave it to the next opener if it is listed."""
-        if self._next is not None:
-            drop_unlisted(self._cluster, self.log_name, self._next)
-            self._next = None
-
-    def list_closed(self, ledger_id: int) -> None:
-        """Give a closed ledger its fixed place, unless it has one."""
-        listed = self._cluster.logs.update(self.log_name, partial(self._listed_closed, ledger_id))
-        retain_after_roll(self._cluster, listed.value)
-
-    def _retain(self) -> None:
-        """Apply the log's retention after a new fragment; ignore errors."""
-        with suppress(BookKeeperError):
-            retain_after_roll(self._cluster, self._cluster.log(self.log_name).value)
-
-    def _listed_behind(
-        self, mine: LedgerMetadata, made: LedgerMetadata, record: LogRecord | None
-    ) -> LogRecord:
-        own = mine.ledger_id
-        if record is None or own not in record.tail:
-            raise LedgerFencedError(
-                f"log {self.log_name} was opened by another writer, overwritten or deleted",
-                hint="if this program is still to write, open the log again",
-            )
-        if mine.goes_on:  # another writer may continue it without a change of the list
-            newest = self._cluster.ledger(own).value
-            if newest.term > mine.term:
-                raise newest.fenced(mine.term)
-        log = self._closed_before(record, own)
-        # Read after the log: the ledger may have been dropped, collected and forgotten since.
-        following = self._cluster.ledger(made.ledger_id).value
-        after = log.with_tail(following, own=own)
-        return after if after == record else after.stamped(environment.now_ms())
-
-    def _listed_closed(self, ledger_id: int, record: LogRecord | None) -> LogRecord:
-        assert record is not None
-        if ledger_id not in record.tail:
-            return record
-        ledger = self._cluster.ledger(ledger_id).value
-        log = self._closed_before(record, ledger_id).with_closed(ledger)
-        return log.stamped(environment.now_ms())
-
-    def _closed_before(self, log: LogRecord, ledger_id: int) -> LogRecord:
-        """Return ``log`` with the ledgers listed as closed that an earlier roll could not list."""
-        before = log.tail[: log.tail.index(ledger_id)]
-        return log.with_closed(*(self._cluster.ledger(one).value for one in before))
-
-
-# --- log writer ----------------------------------------------------------------------------------
-
+from bkspark.log.recovering import Undecided, with_outcome
+from bkspark.log.rolling import Add, RollPolicy, Segment, Segments, WaitingAdds
+from bkspark.log.tail import LogTail
+from bkspark.protocol.ledger.metadata import FIRST
 
 WAITING_BYTES_MAX = 64 * 2**20
 """Most bytes that wait while a ledger closes; further appends block."""
@@ -259,10 +60,9 @@ class LogWriter(ClosedAtEnd):
         settings: WriterSettings = USUAL,
     ) -> None:
         self.roll_error: BookKeeperError | None = None
-        timed = settings.with_metadata_timeout(cluster.store.seconds)
-        self._wait_seconds_max = timed.wait_seconds_max
-        tail = open_tail(cluster, log_name, password)
-        self._tail = OwnTail(cluster, log_name, password, policy, settings, self._look_for_bookies)
+        self._tail = LogTail(cluster, log_name, password)
+        tail = self._tail.open()
+        self._segments = Segments(cluster, password, policy, settings, self._look_for_bookies)
         self._lock = threading.Condition()  # re-entered by callbacks that append
         self._rolling = environment.lock()
         self._roll_task: environment.Task | None = None
@@ -270,7 +70,7 @@ class LogWriter(ClosedAtEnd):
         self._callbacks = CallbackGuard()
         self._error: BookKeeperError | None = None
         self._is_closed = False
-        self._segment = self._tail.segment(
+        self._segment = self._segments.begin(
             tail.ledger, tail.begun, tail.first_offset, tail.began, tail.unjoined
         )
 
@@ -349,7 +149,9 @@ class LogWriter(ClosedAtEnd):
 
     def _wait_for(self, future: "Future[int]") -> int:
         """Wait for the offset; an add that waits for a ledger to close gets more time."""
-        seconds = self._wait_seconds_max * (1 if self._waiting is None else rolling.CLOSING_WAITS)
+        seconds = self._segments.wait_seconds_max * (
+            1 if self._waiting is None else rolling.CLOSING_WAITS
+        )
         try:
             return self._segment.handle.result_within(future, seconds)
         except TimeoutError:
@@ -383,7 +185,7 @@ class LogWriter(ClosedAtEnd):
     def _wait_for_room(self) -> None:
         """Block while too many bytes wait for a ledger to close; callbacks never block here."""
         if self._callbacks.is_here or self._lock.wait_for(
-            lambda: self._waiting_bytes < WAITING_BYTES_MAX, self._wait_seconds_max
+            lambda: self._waiting_bytes < WAITING_BYTES_MAX, self._segments.wait_seconds_max
         ):
             return
         raise NotEnoughBookiesError(
@@ -396,7 +198,7 @@ class LogWriter(ClosedAtEnd):
         """Wait for a running roll if a limit is reached again: ledgers are at most twice full."""
         roll = self._roll_task
         if roll is not None and self._segment.filling.reached():
-            roll.join(self._wait_seconds_max)
+            roll.join(self._segments.wait_seconds_max)
 
     def _send(self, add: Add) -> None:
         segment = self._segment
@@ -435,7 +237,7 @@ class LogWriter(ClosedAtEnd):
         """Begin a new ledger. Entries added during the roll go into the old or the new ledger.
 
         In an unbounded log, begin a new fragment of its ledger, on newly chosen bookies
-        (``continuing``, rules 3 to 5).
+        (``tail``, rules 3 to 5).
 
         Raises:
             LedgerFencedError: another writer has opened the log.
@@ -455,11 +257,10 @@ class LogWriter(ClosedAtEnd):
                 elif self._segment.filling is not due:
                     return
             old = self._segment
-            if self._tail.begin_fragment(old, reason, self._wait_seconds_max):
+            if self._tail.begin_fragment(old, reason, self._segments.wait_seconds_max):
                 return
             with old.handle.explaining():
-                following = self._tail.make_next()
-                self._tail.list_next(old.handle.metadata)
+                following = self._tail.roll(old.handle.metadata)
             self._switch(old, following)
             rolling.rolled(self.log_name, old.ledger_id, self.ledger_id, self.end_offset, reason)
             self._list_closed(old)
@@ -472,7 +273,7 @@ class LogWriter(ClosedAtEnd):
             old.handle.close()
             end = old.first_offset + old.handle.last_add_confirmed + 1
             standing = FIRST.not_before(old.handle.last_ms)
-            begun = self._tail.segment(following.seen, following.begun, end, standing)
+            begun = self._segments.begin(following.seen, following.begun, end, standing)
             begun.faults_before = self.faults
             with self._lock:
                 self._segment = begun
@@ -508,7 +309,7 @@ class LogWriter(ClosedAtEnd):
     def _list_closed(self, segment: Segment) -> None:
         """List the ledger as closed; after a failure the next roll or the next opener does."""
         try:
-            self._tail.list_closed(segment.ledger_id)
+            self._tail.close(segment.ledger_id)
         except BookKeeperError as error:
             self.roll_error = rolling.failed(self.log_name, error)
 
@@ -561,7 +362,7 @@ class LogWriter(ClosedAtEnd):
             except BookKeeperError as error:
                 raise self._with_outcome(error) from error
             finally:
-                self._tail.drop_next()
+                self._tail.drop_made()
             self._list_closed(self._segment)
 
     def release(self) -> None:
@@ -573,7 +374,7 @@ class LogWriter(ClosedAtEnd):
         with self._rolling:
             if self._stop_taking():
                 self._segment.handle.release()
-                self._tail.drop_next()
+                self._tail.drop_made()
 
     @property
     def _is_unbounded(self) -> bool:
@@ -584,11 +385,11 @@ class LogWriter(ClosedAtEnd):
         """Refuse further adds; return False if the writer was closed before."""
         with self._lock:
             was_closed, self._is_closed = self._is_closed, True
-        self._tail.watch.stop()
+        self._segments.watch.stop()
         return not was_closed
 
     def _end(self, error: BookKeeperError) -> None:
-        self._tail.watch.stop()
+        self._segments.watch.stop()
         with self._lock:
             self._error = error
             waiting = self._no_longer_waiting()

@@ -2,7 +2,7 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from weakref import WeakMethod
@@ -11,11 +11,18 @@ import pyarrow as pa
 
 from bkspark import environment
 from bkspark.cluster import arguments
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.log_messages import tell
+from bkspark.cluster.password import Password, make_digester
+from bkspark.cluster.records import Versioned
 from bkspark.errors import BookKeeperError
 from bkspark.ledger.handles.entries import count_of
 from bkspark.ledger.handles.group_bounds import Entries
+from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.protocol.ledger import sizes
+from bkspark.protocol.ledger.metadata import FIRST, ConfirmedEnd, LedgerMetadata
 
 # --- roll log ------------------------------------------------------------------------------------
 # Log messages about the rolls of a log writer.
@@ -245,3 +252,60 @@ class IdleWatch:
         look = self._look()
         if look is not None and look():
             self.begin()
+
+
+# --- beginning segments --------------------------------------------------------------------------
+
+
+class Segments:
+    """Begins the segments of one log writer.
+
+    Attributes:
+        wait_seconds_max: how long a caller of the writer waits for an answer.
+
+    Args:
+        policy, settings: when to roll, and how to write.
+        look: called repeatedly while the writer is short of bookies (``IdleWatch``).
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        password: Password,
+        policy: RollPolicy,
+        settings: WriterSettings,
+        look: Callable[[], bool],
+    ) -> None:
+        self.watch = IdleWatch(look)
+        timed = settings.with_metadata_timeout(cluster.store.seconds)
+        self.wait_seconds_max = timed.wait_seconds_max
+        self._cluster = cluster
+        self._password = password
+        self._policy = policy
+        self._settings = settings
+
+    def begin(
+        self,
+        seen: Versioned[LedgerMetadata],
+        begun: Begun,
+        first_offset: int,
+        standing: ConfirmedEnd = FIRST,
+        unjoined: Collection[str] = (),
+    ) -> Segment:
+        """Open a ledger of the tail for writing."""
+        digester = make_digester(seen.value.settings.digest, self._password)
+        handle = WriteHandle(
+            self._cluster,
+            seen,
+            digester,
+            begun=begun,
+            settings=self._settings,
+            standing=standing,
+            unjoined=unjoined,
+        )
+        handle.on_failure(self.watch.begin)
+        is_small = sizes.wanted(seen.value) != seen.value.quorum
+        segment = Segment(handle, first_offset, Filling(self._policy), is_small=is_small)
+        if segment.is_short:
+            self.watch.begin()
+        return segment

@@ -15,7 +15,7 @@ from bkspark.cluster.password import Password
 from bkspark.errors import NoSuchLedgerError
 from bkspark.format import layout
 from bkspark.ledger.creating import log_of
-from bkspark.log.opening import close_tail
+from bkspark.log.recovering import close_tail
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.log.contents import Retention
 

@@ -12,7 +12,7 @@ from bkspark.format import layout
 from bkspark.log.batch import write_target as batch_plan
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.target import WriteRequest
-from bkspark.log.opening import close_tail
+from bkspark.log.recovering import close_tail
 from tests.integration.rig import BLOCKS, SCHEMA, rows_from
 
 from .acts import QUORUM, Steps, batch, by_keeper, disk_of, stream, write_ledger

@@ -9,12 +9,11 @@ import pyarrow as pa
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.log.batch.attempt_writer import AttemptWriter
-from bkspark.log.opening import close_tail
+from bkspark.log.recovering import close_tail
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams import micro_batch as stream_plan
-from bkspark.log.streams.commit import TailWriterCache
+from bkspark.log.streams.commit import SINK_POLICY, TailWriterCache
 from bkspark.log.streams.micro_batch import MicroBatch, StreamPart, gathered
-from bkspark.log.streams.tail_writer import SINK_POLICY
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import StreamRun

@@ -113,7 +113,7 @@ MUTANTS = (
     ),
     Mutant(
         "what a writer's last request says is said of all its entries",
-        "undecided.with_outcome",
+        "recovering.with_outcome",
         Replace("isinstance(error, NothingSentError)", "False"),
         (f"{SENT}::test_entries_that_were_sent_are_undecided_whatever_ended_the_writer",),
     ),

@@ -41,7 +41,7 @@ MUTANTS = (
     ),
     Mutant(
         "inline rows are put behind those in entry logs",
-        "continuing.going_on",
+        "tail.going_on",
         Replace("takes(ledger, schema)", "schema is None or takes(ledger, schema)"),
         (f"{APPENDS}::test_inline_rows_and_those_of_dataframes_are_in_no_one_ledger",),
     ),

@@ -77,7 +77,7 @@ MUTANTS = (
     ),
     Mutant(
         "a roll goes on in a ledger as it was made",
-        "OwnTail._listed_behind",
+        "LogTail._listed_after",
         Replace("self._cluster.ledger(made.ledger_id).value", "made"),
         (
             "tests/integration/upkeep/test_killed_drivers.py"
@@ -86,7 +86,7 @@ MUTANTS = (
     ),
     Mutant(
         "a writer is not told that its log is gone",
-        "OwnTail._listed_behind",
+        "LogTail._listed_after",
         Replace("record is None or own not in record.tail", "record is None"),
         pair("roll chained", "delete chained"),
     ),
@@ -131,7 +131,7 @@ MUTANTS = (
     ),
     Mutant(
         "a sink ends because a recovery has closed its batch's own ledger",
-        "tail_writer._headed",
+        "commit._headed",
         Replace("LedgerClosedError", "ZeroDivisionError"),
         pair("stream again", "repair damage"),
     ),

@@ -172,14 +172,14 @@ MUTANTS = (
     ),
     Mutant(
         "a roll lists a ledger as it was made, whatever became of it",
-        "OwnTail._listed_behind",
+        "LogTail._listed_after",
         Replace("self._cluster.ledger(made.ledger_id).value", "made"),
         (f"{KILLED}::test_a_roll_does_not_list_a_ledger_that_was_collected",),
     ),
     Mutant(
         "a roll tries a ledger again that was deleted",
-        "next_ledger",
-        Replace("cluster.ledgers.is_current(str(ledger_id), left.seen)", "True"),
+        "LogTail._drop_made_unless_usable",
+        Replace("self._cluster.ledgers.is_current(str(seen.value.ledger_id), seen)", "True"),
         (f"{KILLED}::test_a_roll_does_not_list_a_ledger_that_was_collected",),
     ),
     Mutant(

@@ -86,7 +86,7 @@ MUTANTS = (
     ),
     Mutant(
         "a ledger stores the columns of its first rows only",
-        "_Opening._provide_ledger",
+        "LogTail._provide_made",
         Replace("self._log_schema(log)", "self._rows.schema"),
         (f"{BY_NAME}::test_a_tail_has_all_columns_of_the_log",),
     ),

@@ -24,7 +24,7 @@ MUTANTS = (
     ),
     Mutant(
         "a writer whose log cannot be truncated fails to roll",
-        "OwnTail._retain",
+        "LogTail._retain",
         Replace("suppress(BookKeeperError)", "suppress()"),
         (f"{LOGS}::test_it_does_not_end_a_writer_that_this_fails",),
     ),

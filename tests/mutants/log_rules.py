@@ -33,7 +33,7 @@ MUTANTS = (
     ),
     Mutant(
         "a lost list is an error",
-        "_Opening.attempt",
+        "LogTail._try_open",
         Replace("(MetadataVersionError, OutcomeUnknownError)", "ZeroDivisionError"),
         (f"{TAKEOVERS}::test_rb_20b_who_loses_the_list_starts_again_and_leaves_no_orphan",),
     ),
@@ -41,20 +41,16 @@ MUTANTS = (
         "a roll closes before it lists the next",
         "LogWriter._roll",
         Replace(
+            "with old.handle.explaining():\n    following = self._tail.roll(old.handle.metadata)",
             "with old.handle.explaining():\n"
-            "    following = self._tail.make_next()\n"
-            "    self._tail.list_next(old.handle.metadata)\n"
-            "self._switch(old, following)",
-            "with old.handle.explaining():\n"
-            "    following = self._tail.make_next()\n"
-            "    self._switch(old, following)\n"
-            "    self._tail.list_next(old.handle.metadata)",
+            "    old.handle.close()\n"
+            "    following = self._tail.roll(old.handle.metadata)",
         ),
         (f"{TAKEOVERS}::test_rb_20_a_roll_lists_the_next_before_it_closes_the_last",),
     ),
     Mutant(
         "a writer is displaced by its own roll",
-        "OwnTail._closed_before",
+        "LogTail._closed_before",
         Replace("before = log.tail[:log.tail.index(ledger_id)]", "before: tuple[int, ...] = ()"),
         (f"{HANDLES}::test_a_place_that_could_not_be_fixed_is_fixed_by_the_next_roll",),
     ),

@@ -90,7 +90,7 @@ MUTANTS = (
     ),
     Mutant(
         "a log is taken over in silence",
-        "open_tail",
+        "LogTail.open",
         Replace("logger.info", "logger.debug"),
         (ROLLS,),
     ),
@@ -119,7 +119,7 @@ MUTANTS = (
     ),
     Mutant(
         "a sink goes on in a ledger in silence",
-        "TailWriter._continued",
+        "TailWriter._open",
         Replace("logger.info", "logger.debug"),
         (HANDED_ON,),
     ),

@@ -22,7 +22,7 @@ UNITS = "tests/unit/admin/test_open_end.py"
 MUTANTS = (
     Mutant(
         "a roll stays in the ledger that a bookie has failed",
-        "OwnTail.begin_fragment",
+        "LogTail.begin_fragment",
         Replace(
             "self._is_left(segment) or not may_go_on(self._cluster, ledger)",
             "not may_go_on(self._cluster, ledger)",
@@ -31,7 +31,7 @@ MUTANTS = (
     ),
     Mutant(
         "a log moves on to bookies that are not there",
-        "OwnTail.may_move",
+        "LogTail.may_move",
         Replace(
             "len(self._cluster.refresh_candidates(enough=size, needed=size)) >= size",
             "len(self._cluster.refresh_candidates(enough=size, needed=size)) >= 0",
@@ -76,14 +76,14 @@ MUTANTS = (
     ),
     Mutant(
         "a writer of a small ledger does not look for bookies while it is idle",
-        "OwnTail.segment",
+        "Segments.begin",
         Replace("segment.is_short", "False"),
         (f"{IDLE}[made on two]",),
     ),
     Mutant(
         "a writer looks for bookies for as long as its process lives",
         "LogWriter._stop_taking",
-        Drop("self._tail.watch.stop"),
+        Drop("self._segments.watch.stop"),
         (ENDS,),
     ),
     Mutant(
@@ -148,7 +148,7 @@ MUTANTS = (
     ),
     Mutant(
         "a writer that was overtaken puts a ledger behind its successor's",
-        "OwnTail._listed_behind",
+        "LogTail._listed_after",
         Replace("newest.term > mine.term", "False"),
         (
             "tests/integration/log/test_log_takeovers.py"

@@ -10,7 +10,7 @@ HISTORY = "tests/unit/admin/test_views.py"
 MUTANTS = (
     Mutant(
         "what a log's writer wrote is told as a stream",
-        "_Opening._provide_ledger",
+        "LogTail._provide_made",
         Replace(
             "STREAM if is_stream else WRITER if self._rows.schema is None else APPEND",
             "STREAM if self._rows.schema is None else APPEND",

@@ -59,21 +59,21 @@ MUTANTS = (
     ),
     Mutant(
         "a new writer waits for a bookie that its fragment would need",
-        "_Opening._continued",
-        Replace("if not may_be_smaller(seen.value):\n    ...", "if True:\n    ..."),
+        "LogTail._continued",
+        Replace("if not seen.value.settings.permits_smaller:\n    ...", "if True:\n    ..."),
         (
             f"{MADE}::test_a_writer_of_an_unbounded_log_that_finds_one_bookie_away_closes_the_ledger",
         ),
     ),
     Mutant(
         "a roll waits for a bookie that its fragment would need",
-        "OwnTail.begin_fragment",
+        "LogTail.begin_fragment",
         Replace("if not self._needs_smaller(ledger):\n    ...", "if True:\n    ..."),
         (f"{MADE}::test_a_log_is_written_to_by_new_writers_and_rolled[unbounded]",),
     ),
     Mutant(
         "a log stays in a smaller ledger when its bookies are back",
-        "continuing.may_go_on",
+        "tail.may_go_on",
         Replace("ledger.quorum.ensemble_size == size", "True"),
         (f"{MADE}::test_an_unbounded_log_goes_back_to_ledgers_of_full_size[a new writer]",),
     ),

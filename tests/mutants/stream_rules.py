@@ -47,7 +47,7 @@ MUTANTS = (
     ),
     Mutant(
         "a run does not say that it has taken over",
-        "TailWriter._opened",
+        "TailWriter._open",
         Replace("batch.run", "None"),
         (f"{HANDING}::test_what_a_stream_opens_is_gone_on_with",),
     ),
@@ -60,9 +60,9 @@ MUTANTS = (
     # --- whose ledger -----------------------------------------------------------------------------
     Mutant(
         "a ledger that is the tail already becomes it again",
-        "TailWriter._begun",
+        "TailWriter.__init__",
         Replace(
-            "_is_untouched(self._cluster, self._request.log_name, batch.staging)",
+            "_is_untouched(self._cluster, request.log_name, batch.staging)",
             "batch.staging.is_private",
         ),
         (f"{SINK}::test_a_private_ledger_becomes_the_tail_once[memory]",),
@@ -81,17 +81,17 @@ MUTANTS = (
     ),
     Mutant(
         "a query ends because its own ledger was found empty",
-        "_Opening._still_there",
+        "LogTail._still_there",
         Replace("NoSuchLedgerError", "ZeroDivisionError"),
         (f"{INTERRUPTED}::test_a_batch_append_at_any_operation_displaces_nothing[0-first]",),
     ),
     # --- handing the tail over --------------------------------------------------------------------
     Mutant(
         "each batch whose own ledger is not taken has a new one",
-        "TailWriter._begun",
+        "TailWriter._open",
         Replace(
-            "None if adopted else self._continued(batch)",
-            "None if batch.staging.is_private else self._continued(batch)",
+            "None if is_adopted else tail.continue_ledger()",
+            "None if batch.staging.is_private else tail.continue_ledger()",
         ),
         (f"{HANDING}::test_who_comes_too_late_to_give_the_log_its_ledger_goes_on_in_its_tail",),
     ),
@@ -103,7 +103,7 @@ MUTANTS = (
     ),
     Mutant(
         "an older run takes a tail over",
-        "_register_run",
+        "LogTail._register_run",
         Replace("log.value.with_stream(run)", "log.value"),
         (
             f"{CONTINUING}::test_an_older_run_fences_nobody",
@@ -112,7 +112,7 @@ MUTANTS = (
     ),
     Mutant(
         "rows go into a tail with other columns",
-        "continuing.going_on",
+        "tail.going_on",
         Replace("takes(ledger, schema)", "schema is not None or takes(ledger, schema)"),
         (f"{CONTINUING}::test_a_tail_with_other_columns_is_left_alone",),
     ),

@@ -147,7 +147,7 @@ MUTANTS = (
     ),
     Mutant(
         "what a record of rows has no room for is forgotten",
-        "continuing._confirm_in_log_record",
+        "LogTail._confirm_in_log_record",
         Replace("remembering(log.transactions, done)", "log.transactions"),
         (f"{REMEMBERED}::test_an_id_for_each_run_never_ends_a_log[True]",),
     ),

@@ -48,7 +48,7 @@ MUTANTS = (
     ),
     Mutant(
         "a ledger made for nothing is not noted",
-        "opening._without",
+        "creating._without",
         Replace("log.dropped.with_more_to_delete", "log.dropped.with_more"),
         (
             f"{DELETION}::test_a_ledger_made_for_nothing_is_noted_until_it_is_deleted",

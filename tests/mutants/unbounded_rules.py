@@ -41,13 +41,13 @@ MUTANTS = (
     Mutant(
         "who goes on while the log is being deleted writes to no log",
         "_confirm_in_log_record",
-        Replace("cluster.logs.replace(log_name, after, seen)", "seen"),
+        Replace("self._cluster.logs.replace(self.log_name, after, seen)", "seen"),
         (f"{CONTINUING}::test_a_log_that_is_being_deleted_takes_nothing_any_more",),
     ),
     Mutant(
         "who goes on in another's ledger leaves his own behind",
-        "_Opening._continued",
-        Drop("self.give_up()\nself._own = None"),
+        "LogTail._continued",
+        Drop("self.drop_made()"),
         (f"{LOGS}::test_who_finds_the_first_ones_ledger_on_the_list_goes_on_in_it",),
     ),
     Mutant(
@@ -58,7 +58,7 @@ MUTANTS = (
     ),
     Mutant(
         "an unbounded log goes on in another ledger when it is rolled",
-        "OwnTail.begin_fragment",
+        "LogTail.begin_fragment",
         Replace("self._is_left(segment) or not may_go_on(self._cluster, ledger)", "segment"),
         (f"{LOGS}::test_limits_are_those_of_a_fragment_and_the_log_stays_one_ledger",),
     ),
@@ -88,7 +88,7 @@ MUTANTS = (
     ),
     Mutant(
         "a ledger that was sealed is gone on with, for ever in vain",
-        "continuing.going_on",
+        "tail.going_on",
         Replace("ledger.state is not LedgerState.CLOSED", "True"),
         (f"{UPKEEP}::test_one_that_is_sealed_is_closed_and_the_log_goes_on_in_another",),
     ),
@@ -96,7 +96,7 @@ MUTANTS = (
     # --- records stay short ----------------------------------------------------------------------
     Mutant(
         "a writer begins fragments for ever",
-        "OwnTail.begin_fragment",
+        "LogTail.begin_fragment",
         Replace(
             "self._is_left(segment) or not may_go_on(self._cluster, ledger)", "not ledger.goes_on"
         ),
@@ -104,7 +104,7 @@ MUTANTS = (
     ),
     Mutant(
         "a ledger whose bookie is gone for good is gone on with",
-        "continuing.may_go_on",
+        "tail.may_go_on",
         Replace(
             "is_lasting or len(cluster.refresh_candidates(enough=size, needed=size)) < size",
             "True or len(cluster.refresh_candidates(enough=size, needed=size)) < size",
@@ -122,7 +122,7 @@ MUTANTS = (
     ),
     Mutant(
         "no ledger is gone on with",
-        "continuing.may_go_on",
+        "tail.may_go_on",
         Replace(
             "is_full_size and Locations(ledger).names_only(cluster.lasting_members())", "False"
         ),
@@ -130,7 +130,7 @@ MUTANTS = (
     ),
     Mutant(
         "who goes on in the last ledger looks at all ledgers before it",
-        "continuing.going_on",
+        "tail.going_on",
         Replace(
             "cluster.ledger(log.tail[0])", "[cluster.ledger(one) for one in log.listed_ids][-1]"
         ),

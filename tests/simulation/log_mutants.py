@@ -14,16 +14,15 @@ from bkspark.ledger.deleting import make_tombstone
 from bkspark.ledger.handles.how_far import Readable, _Look
 from bkspark.ledger.recovery.recover import recover
 from bkspark.ledger.recovery.write_back import WriteCopies
-from bkspark.log import log_handle, opening, truncation, undecided
-from bkspark.log.continuing import OpenTail, continue_in
+from bkspark.log import log_handle, recovering, tail, truncation
 from bkspark.log.log_writer import LogWriter
-from bkspark.log.opening import _Opening, with_closed_tail
 from bkspark.log.reading import log_view
 from bkspark.log.reading.ledger_files import OpenBookies, readable
+from bkspark.log.recovering import Undecided, with_closed_tail
 from bkspark.log.rolling import Segment
+from bkspark.log.streams.commit import TailWriter
 from bkspark.log.streams.micro_batch import MicroBatch
-from bkspark.log.streams.tail_writer import TailWriter
-from bkspark.log.undecided import Undecided
+from bkspark.log.tail import LogTail, OpenTail
 from bkspark.protocol.ledger.metadata import FIRST, LedgerMetadata, LedgerState
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
@@ -63,13 +62,13 @@ def first_recovered(cluster: Cluster, log: LogRecord, password: Password) -> Log
 
 def attempt_with_old_list(self: Any) -> Any:
     """A lost compare-and-set is tried again with what was worked out for the list as it was."""
-    newest = self._cluster.log(self._name)
+    newest = self._cluster.log(self.log_name)
     if not hasattr(self, "after"):
         log = with_closed_tail(self._cluster, self._checked(newest.value), self._password)
-        self.after = log.with_tail(self._ledger(log).value)
+        self.after = log.with_tail(self._provide_ledger(log).value)
     try:
         stamped = self.after.stamped(now_ms())
-        joined = self._cluster.logs.replace(self._name, stamped, newest)
+        joined = self._cluster.logs.replace(self.log_name, stamped, newest)
     except (MetadataVersionError, OutcomeUnknownError):
         return None
     return self._opened(joined)
@@ -77,22 +76,22 @@ def attempt_with_old_list(self: Any) -> Any:
 
 def opened_before_the_list(self: Any) -> Any:
     """A compare-and-set that is lost counts as one that is won."""
-    seen = self._cluster.log(self._name)
+    seen = self._cluster.log(self.log_name)
     settled = with_closed_tail(self._cluster, self._checked(seen.value), self._password)
-    ledger = self._ledger(settled)
+    ledger = self._provide_ledger(settled)
     after = settled.with_tail(ledger.value)
     try:
-        joined = self._cluster.logs.replace(self._name, after.stamped(now_ms()), seen)
+        joined = self._cluster.logs.replace(self.log_name, after.stamped(now_ms()), seen)
     except (MetadataVersionError, OutcomeUnknownError):
         joined = replace(seen, value=after)
-    return OpenTail(ledger, joined, self._own.begun)
+    return OpenTail(ledger, joined, self._made.begun)
 
 
 def roll_without_close(self: Any, old: Segment, following: Any) -> None:
     """It goes on in the next ledger, and nobody has closed the one before."""
     old.handle.release()
     end = old.first_offset + old.handle.last_add_confirmed + 1
-    begun = self._tail.segment(following.seen, following.begun, end)
+    begun = self._segments.begin(following.seen, following.begun, end)
     with self._lock:
         self._segment = begun
 
@@ -103,11 +102,11 @@ def roll_before_the_list(self: Any, *_: object) -> None:
         with self._lock:
             self._require_usable()
         old = self._segment
-        self._tail._next = None
-        following = self._tail.make_next()
+        cluster = self._tail._cluster
+        following = self._tail._provide_made(cluster.log(self.log_name).value)
+        self._tail._made = None
         self._switch(old, following)
-        self._tail._cluster.logs.update(self.log_name, listed_behind(old, following.seen))
-        self._tail._next = None
+        cluster.logs.update(self.log_name, listed_behind(old, following.seen))
         self._list_closed(old)
 
 
@@ -149,7 +148,7 @@ def nothing_found(_cluster: Cluster, undecided: Undecided, _password: Password) 
 
 def commit_again(real: Callable[..., bool]) -> Callable[..., bool]:
     def commit(self: Any, batch: MicroBatch) -> bool:
-        self._last_batch_id = -1
+        self._last_version = -1
         return real(self, batch)
 
     return commit
@@ -163,7 +162,7 @@ def begun_from_an_old_list(real: Callable[..., None]) -> Callable[..., None]:
             seen = cluster.logs.get(request.log_name)
         real(self, request, batch, adopts=adopts)
         before = {} if seen is None else seen.value.transactions
-        self._last_batch_id = before.get(batch.transaction.app_id, -1)
+        self._last_version = before.get(batch.transaction.app_id, -1)
 
     return begin
 
@@ -198,7 +197,7 @@ def nothing_lacks(_cluster: Cluster, _ledgers: object) -> frozenset[int]:
 
 
 def settled_by(settle: Callable[..., LogRecord]) -> tuple[Change, ...]:
-    return ((opening, "with_closed_tail", settle), (opening, "with_closed_tail", settle))
+    return ((recovering, "with_closed_tail", settle), (tail, "with_closed_tail", settle))
 
 
 def no_positions(_cluster: Cluster, _log: LogRecord) -> list[int]:
@@ -243,9 +242,9 @@ LOG_MUTANTS: dict[str, tuple[Change, ...]] = {
     "opening recovers nothing": settled_by(tail_not_recovered),
     "opening recovers only the last ledger": settled_by(last_recovered),
     "opening recovers only the first of the tail": settled_by(first_recovered),
-    "opening does not begin again": ((_Opening, "attempt", attempt_with_old_list),),
-    "opening goes on with a list that it lost": ((_Opening, "attempt", opened_before_the_list),),
-    "who loses the list leaves its ledger": ((opening, "drop_unlisted", nothing),),
+    "opening does not begin again": ((LogTail, "_try_open", attempt_with_old_list),),
+    "opening goes on with a list that it lost": ((LogTail, "_try_open", opened_before_the_list),),
+    "who loses the list leaves its ledger": ((tail, "drop_unlisted", nothing),),
     "a log is changed without compare": MUTANTS["a log is changed without compare"],
     "an empty ledger stays in the tail": ((LogRecord, "with_closed", closed_up_to_an_empty_one),),
     "a roll does not close": ((LogWriter, "_switch", roll_without_close),),
@@ -290,18 +289,18 @@ CASES = {
 
 def continued_from_the_first_entry(self: Any, seen: Any, ledger: Any) -> OpenTail | None:
     """Whoever takes the ledger over begins at its entry 0."""
-    found = continue_in(self._cluster, seen, ledger, self._password)
+    found = self._continue_in(seen, ledger)
     return None if found is None else replace(found, standing=FIRST)
 
 
 UNBOUNDED_MUTANTS: dict[str, tuple[Change, ...]] = {
-    "who goes on begins at entry 0": ((_Opening, "_continued", continued_from_the_first_entry),),
+    "who goes on begins at entry 0": ((LogTail, "_continued", continued_from_the_first_entry),),
     "undecided entries of a term are taken for lost": (
-        (undecided, "_end_of", lambda _cluster, mine, _password: mine.first_entry_id),
+        (recovering, "_end_of", lambda _cluster, mine, _password: mine.first_entry_id),
     ),
     "undecided entries of a term are taken for added": (
         (
-            undecided,
+            recovering,
             "_end_of",
             lambda _cluster, mine, _password: mine.first_entry_id + mine.entry_count,
         ),

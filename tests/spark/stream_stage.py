@@ -22,7 +22,7 @@ from stream_job import LOG
 from bkspark import BookKeeper
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.password import Password
-from bkspark.log.opening import close_tail
+from bkspark.log.recovering import close_tail
 
 JOB = Path(__file__).parent / "stream_job.py"
 Row = tuple[int, str]

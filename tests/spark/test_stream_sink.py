@@ -15,7 +15,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError, NoSuchLedgerError
 from bkspark.ledger.deleting import delete_log
-from bkspark.log.opening import close_tail
+from bkspark.log.recovering import close_tail
 from bkspark.spark.source import BookKeeperDataSource
 from tests.thorough import always
 

@@ -21,8 +21,8 @@ from pyspark.sql.streaming import StreamingQuery
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
-from bkspark.log.opening import close_tail
-from bkspark.log.streams.tail_writer import SINK_POLICY
+from bkspark.log.recovering import close_tail
+from bkspark.log.streams.commit import SINK_POLICY
 
 SOAK_SECONDS = float(os.environ.get("BKSPARK_SOAK_SECONDS", "0"))
 BATCHES, BATCHES_MAX = 25, 10_000

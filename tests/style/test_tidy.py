@@ -41,7 +41,7 @@ COMPARES = {
     "log/truncation.py": "retention by age, which says so",
     "admin/offloading/freeing.py": "when ledgers left the list, which only delays a look",
     "admin/offloading/offload.py": "which ledgers were closed long enough ago to be copied",
-    "log/streams/tail_writer.py": "when a ledger that is gone on with is old enough to be rolled",
+    "log/streams/commit.py": "when a ledger that is gone on with is old enough to be rolled",
 }
 STAMPS = {
     *(
@@ -56,7 +56,7 @@ STAMPS = {
     *("cluster/admission.py", "cluster/cluster.py", "ledger/creating.py"),
     *("ledger/recovery/recoverer.py", "log/creating.py", "admin/bookies/reinitialising.py"),
     *("log/cursors.py", "log/log_handle.py", "log/compaction.py"),
-    *("log/log_writer.py", "log/opening.py", "log/opening.py", "log/continuing.py"),
+    *("log/recovering.py", "log/tail.py"),
     *("ledger/handles/membership.py", "ledger/recovery/opener.py"),
     *("ledger/handles/writer.py", "log/batch/record_writer.py"),
 }

@@ -39,7 +39,7 @@ from bkspark.errors import (
     TableChangedError,
 )
 from bkspark.format import arrow_schema, layout
-from bkspark.log.opening import with_listed_tail
+from bkspark.log.recovering import with_listed_tail
 from bkspark.protocol.defaults import SEGMENT_BYTES
 from bkspark.protocol.log import offloading
 from bkspark.protocol.log.record import LogRecord

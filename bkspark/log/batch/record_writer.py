@@ -35,7 +35,7 @@ from bkspark.ledger.entry_log_reader import NoGoodSourceError
 from bkspark.ledger.handles.entries import RecordEncoder
 from bkspark.ledger.handles.lane import Appender
 from bkspark.ledger.handles.membership import Membership, News
-from bkspark.log.undecided import Undecided
+from bkspark.log.recovering import Undecided
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import (
     FIRST,

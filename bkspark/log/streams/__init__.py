@@ -1,1 +1,1 @@
-"""Micro-batches into a log, in the order of the steps: plan, rewriting, tail_writer, commit."""
+"""Micro-batches into a log, in the order of the steps: micro_batch, rewriting, commit."""

@@ -5,7 +5,7 @@ ledger if no tail takes such rows. The commit takes over the ledger in the next 
 record and closes its files. So the log does not get a ledger from each write.
 
 Rule 1. Concurrent appends take the ledger over from one another. If an append is fenced before its
-ack, it asks the map of terms whether its record is in the ledger (``log.undecided``). If so, the
+ack, it asks the map of terms whether its record is in the ledger (``log.recovering``). If so, the
 append is done. Only if the record is certainly absent, it is written again in a new term (RB-35).
 
 Rule 2. After the ack nothing is written again, whatever fails.
@@ -32,9 +32,9 @@ from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.commit import CollectedError, CommitResult
 from bkspark.log.batch.target import BatchTarget, WriteRequest
 from bkspark.log.batch.write_target import done_target, own_target, resolve_settings
+from bkspark.log.recovering import resolve
+from bkspark.log.streams.commit import TailWriter, drop_private
 from bkspark.log.streams.micro_batch import StagingLedger, staged
-from bkspark.log.streams.tail_writer import TailWriter, drop_private
-from bkspark.log.undecided import resolve
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.log.batch import AttemptReport, plan_commit
 from bkspark.protocol.log.stream_run import StreamRun

@@ -16,7 +16,7 @@ from bkspark.log.batch.write_target import (
     resolve_settings,
     target_of,
 )
-from bkspark.log.continuing import takes
+from bkspark.log.tail import takes
 from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import Transaction

@@ -70,6 +70,11 @@ class LogSettings:
     is_unbounded: bool = False
     is_strict: bool = False
 
+    @property
+    def permits_smaller(self) -> bool:
+        """Whether a ledger of the log may be made on fewer bookies than wanted."""
+        return not (self.is_strict or self.guarantees_write_quorum)
+
     @classmethod
     def of(cls, ledger: LedgerMetadata, *, is_unbounded: bool) -> "LogSettings":
         """Return the settings of a log made for ``ledger``, its first ledger."""

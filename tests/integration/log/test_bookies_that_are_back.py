@@ -189,7 +189,7 @@ def test_a_watch_ends_with_its_writer(
     writer.release()
     rig.faults.forget()
     assert not writer._look_for_bookies()
-    assert writer._tail.watch._is_over
+    assert writer._segments.watch._is_over
 
 
 def test_a_log_that_guarantees_its_write_quorum_moves_on_once_others_have_all_copies(

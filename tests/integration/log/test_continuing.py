@@ -14,14 +14,16 @@ from bkspark.errors import (
     NoSuchLedgerError,
     OutcomeUnknownError,
 )
+from bkspark.format import arrow_schema
 from bkspark.ledger import deleting
 from bkspark.ledger.creating import STREAM, WRITER
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.ledger.handles.write_handle import WriteHandle
-from bkspark.log import continuing
-from bkspark.log.continuing import OpenTail, continue_tail
+from bkspark.log import tail as log_tail
+from bkspark.log.creating import create_log_ledger
 from bkspark.log.log_handle import LogHandle
-from bkspark.log.opening import close_tail, create_log_ledger, open_tail
+from bkspark.log.recovering import close_tail
+from bkspark.log.tail import INLINE, LogTail, OpenTail, RowsToWrite
 from bkspark.protocol.ledger import metadata
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.log.stream_run import StreamRun
@@ -41,9 +43,14 @@ def begun(keeper: BookKeeper, *, goes_on: bool = True, operation: str = WRITER) 
 
 
 def continued(cluster: Cluster, run: StreamRun | None = None) -> OpenTail:
-    found = continue_tail(cluster, NAME, NOBODY, run)
+    found = LogTail(cluster, NAME, NOBODY, run=run).continue_ledger()
     assert found is not None
     return found
+
+
+def taking(cluster: Cluster, schema: pa.Schema | None) -> LogTail:
+    rows = INLINE if schema is None else RowsToWrite(arrow_schema.encode(schema))
+    return LogTail(cluster, NAME, NOBODY, rows)
 
 
 def writing(cluster: Cluster, tail: OpenTail) -> WriteHandle:
@@ -73,7 +80,7 @@ def test_the_next_writer_goes_on_behind_what_was_acknowledged(keeper: BookKeeper
 
 def test_a_tail_with_one_writer_is_not_gone_on_with(keeper: BookKeeper) -> None:
     tail = begun(keeper, goes_on=False)
-    assert continue_tail(keeper._cluster, NAME, NOBODY) is None
+    assert LogTail(keeper._cluster, NAME, NOBODY).continue_ledger() is None
     assert keeper._cluster.ledger(tail.ledger.value.ledger_id).value == tail.ledger.value
 
 
@@ -83,9 +90,9 @@ def test_a_tail_with_other_columns_is_left_alone(keeper: BookKeeper) -> None:
     for operation, taken in ((STREAM, VALUE_SCHEMA), (WRITER, None)):
         tail = begun(keeper, operation=operation)
         for schema in {other, VALUE_SCHEMA, None} - {taken}:
-            assert continue_tail(cluster, NAME, NOBODY, schema=schema) is None
+            assert taking(cluster, schema).continue_ledger() is None
         assert cluster.ledger(tail.ledger.value.ledger_id).value == tail.ledger.value
-        assert continue_tail(cluster, NAME, NOBODY, schema=taken) is not None
+        assert taking(cluster, taken).continue_ledger() is not None
         close_tail(cluster, NAME, NOBODY)
         keeper.delete_log(NAME)
 
@@ -93,9 +100,9 @@ def test_a_tail_with_other_columns_is_left_alone(keeper: BookKeeper) -> None:
 def test_neither_is_one_that_somebody_has_closed(keeper: BookKeeper) -> None:
     begun(keeper)
     close_tail(keeper._cluster, NAME, NOBODY)
-    assert continue_tail(keeper._cluster, NAME, NOBODY) is None
+    assert LogTail(keeper._cluster, NAME, NOBODY).continue_ledger() is None
     with pytest.raises(NoSuchLedgerError):
-        continue_tail(keeper._cluster, "another", NOBODY)
+        LogTail(keeper._cluster, "another", NOBODY).continue_ledger()
 
 
 def test_an_older_run_fences_nobody(keeper: BookKeeper) -> None:
@@ -104,7 +111,7 @@ def test_an_older_run_fences_nobody(keeper: BookKeeper) -> None:
     continued(cluster, old)
     found = continued(cluster, new)
     with pytest.raises(LedgerFencedError, match="newer run"):
-        continue_tail(cluster, NAME, NOBODY, old)
+        LogTail(cluster, NAME, NOBODY, run=old).continue_ledger()
     assert cluster.ledgers.is_current(str(found.ledger.value.ledger_id), found.ledger)
 
 
@@ -112,16 +119,16 @@ def test_who_opens_the_log_in_between_has_it(
     keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was rolled on, or opened anew, between the takeover and the second look at the list."""
-    cluster, real = keeper._cluster, continuing.take_over
+    cluster, real = keeper._cluster, log_tail.take_over
     tail = begun(keeper)
 
     def overtaken(*args: object) -> object:
         taken = real(*args)  # type: ignore[arg-type]
-        open_tail(cluster, NAME, NOBODY)
+        LogTail(cluster, NAME, NOBODY).open()
         return taken
 
-    monkeypatch.setattr(continuing, "take_over", overtaken)
-    assert continue_tail(cluster, NAME, NOBODY) is None
+    monkeypatch.setattr(log_tail, "take_over", overtaken)
+    assert LogTail(cluster, NAME, NOBODY).continue_ledger() is None
     ledger = cluster.ledger(tail.ledger.value.ledger_id).value
     assert ledger.state is LedgerState.CLOSED
 
@@ -132,16 +139,16 @@ def test_a_run_that_was_overtaken_before_it_fenced_does_not_write(
     """It is registered, sleeps, and a newer run has the tail when it wakes (RB-45)."""
     cluster, (old, new) = keeper._cluster, (StreamRun("q", "r1"), StreamRun("q", "r2"))
     begun(keeper)
-    real, newer = continuing.take_over, list[OpenTail]()
+    real, newer = log_tail.take_over, list[OpenTail]()
 
     def slept(*args: object) -> object:
-        monkeypatch.setattr(continuing, "take_over", real)
+        monkeypatch.setattr(log_tail, "take_over", real)
         newer.append(continued(cluster, new))
         return real(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(continuing, "take_over", slept)
+    monkeypatch.setattr(log_tail, "take_over", slept)
     with pytest.raises(LedgerFencedError, match="newer run"):
-        continue_tail(cluster, NAME, NOBODY, old)
+        LogTail(cluster, NAME, NOBODY, run=old).continue_ledger()
     with writing(cluster, continued(cluster, new)) as writer:
         assert writer.append(b"a") == 0
     newer[0].begun.close()

@@ -6,7 +6,8 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.password import Password
 from bkspark.errors import NoSuchLedgerError
 from bkspark.ledger.deleting import make_tombstone
-from bkspark.log import opening
+from bkspark.log import recovering
+from bkspark.log.tail import LogTail
 from bkspark.protocol.ledger.metadata import LedgerState
 from tests.integration.log_scenes import NAME, SILENT, assert_sound, values
 from tests.integration.rig import Rig, partitions_of
@@ -68,6 +69,13 @@ def test_appends_without_rows_leave_nothing(memory_rig: Rig) -> None:
     assert (len(record.ledgers), record.dropped.ids) == (1, ())
 
 
+def settle(keeper: BookKeeper, way: str) -> None:
+    if way == "opener":
+        LogTail(keeper._cluster, NAME, Password()).open()
+    else:
+        recovering.close_tail(keeper._cluster, NAME, Password())
+
+
 @pytest.mark.parametrize("way", ["opener", "settler"])
 def test_a_tail_that_somebody_else_finds_empty_and_deletes_is_no_error(
     keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch, way: str
@@ -75,7 +83,7 @@ def test_a_tail_that_somebody_else_finds_empty_and_deletes_is_no_error(
     """The list was read before, and the ledger is gone when it is to be recovered."""
     log = keeper.create_log(NAME)
     log.writer(settings=SILENT)
-    real, calls = opening.recover, []
+    real, calls = recovering.recover, []
 
     def overtaken(*args: object, **options: object) -> object:
         calls.append(args)
@@ -84,9 +92,8 @@ def test_a_tail_that_somebody_else_finds_empty_and_deletes_is_no_error(
                 other.append(b"a")
         return real(*args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(opening, "recover", overtaken)
-    settles = opening.open_tail if way == "opener" else opening.close_tail
-    settles(keeper._cluster, NAME, Password())
+    monkeypatch.setattr(recovering, "recover", overtaken)
+    settle(keeper, way)
     assert values(log) == [b"a"]
     assert_sound(log)
 
@@ -98,6 +105,5 @@ def test_a_ledger_that_is_gone_while_it_is_on_the_list_is_an_error(
     log = keeper.create_log(NAME)
     log.writer(settings=SILENT)
     make_tombstone(keeper._cluster, log.record.tail[0])
-    settles = opening.open_tail if way == "opener" else opening.close_tail
     with pytest.raises(NoSuchLedgerError):
-        settles(keeper._cluster, NAME, Password())
+        settle(keeper, way)

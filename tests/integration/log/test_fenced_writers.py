@@ -16,12 +16,14 @@ from bkspark.errors import (
     InvalidTermError,
 )
 from bkspark.format import layout
+from bkspark.ledger.creating import CreatedLedger
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.writer import WriterRunner
 from bkspark.ledger.recovery.recover import recover
 from bkspark.log.log_handle import LogHandle
-from bkspark.log.log_writer import LogWriter, OwnTail
-from bkspark.log.opening import close_tail
+from bkspark.log.log_writer import LogWriter
+from bkspark.log.recovering import close_tail
+from bkspark.log.tail import LogTail
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from tests.integration.log_scenes import NAME, SILENT, unbounded
 from tests.integration.rig import Rig
@@ -144,7 +146,7 @@ def of_another_ledger(*_: object) -> bool:
 
 
 def test_it_rolls_to_another_ledger(log: LogHandle, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(OwnTail, "begin_fragment", of_another_ledger)
+    monkeypatch.setattr(LogTail, "begin_fragment", of_another_ledger)
     first = log.writer(settings=SILENT)
     first.append(b"a")
     close_tail(log._cluster, NAME, Password())
@@ -157,13 +159,13 @@ def test_its_ledger_is_closed_amid_a_roll(
     keeper: BookKeeper, log: LogHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Behind an entry that was not acknowledged, so not where this writer would close it."""
-    monkeypatch.setattr(OwnTail, "begin_fragment", of_another_ledger)
+    monkeypatch.setattr(LogTail, "begin_fragment", of_another_ledger)
     first = log.writer(settings=SILENT)
     first.append(b"a")
-    real = OwnTail.list_next
+    real = LogTail.roll
 
-    def listed(self: OwnTail, own: LedgerMetadata) -> None:
-        real(self, own)
+    def listed(self: LogTail, own: LedgerMetadata) -> CreatedLedger:
+        made = real(self, own)
         ledger_id = own.ledger_id
         recover(keeper._cluster, ledger_id, self._password)
 
@@ -172,8 +174,9 @@ def test_its_ledger_is_closed_amid_a_roll(
             return replace(ledger, last_entry_id=5)
 
         keeper._cluster.ledgers.update(str(ledger_id), longer)
+        return made
 
-    monkeypatch.setattr(OwnTail, "list_next", listed)
+    monkeypatch.setattr(LogTail, "roll", listed)
     require_fenced(first.roll)
     require_fenced(lambda: first.append(b"late"))
 

@@ -81,7 +81,7 @@ def test_who_waits_for_too_long_is_told_and_nothing_was_sent(
 ) -> None:
     writer, held, first = rolling
     taken = [writer.append_async(HALF) for _ in range(2)]
-    monkeypatch.setattr(writer, "_wait_seconds_max", 0.1)
+    monkeypatch.setattr(writer._segments, "wait_seconds_max", 0.1)
     with pytest.raises(NotEnoughBookiesError, match="2200 bytes wait for ledger 0 to close"):
         writer.append_async(HALF)
     held.let_go()
@@ -196,7 +196,7 @@ def test_whatever_ends_a_roll_ends_the_wait(rolling, monkeypatch: pytest.MonkeyP
     def fail(*_arguments: object) -> None:
         raise RuntimeError("no thread")
 
-    monkeypatch.setattr(writer._tail, "segment", fail)
+    monkeypatch.setattr(writer._segments, "begin", fail)
     held.let_go()
     assert first.result(120) == 0
     with pytest.raises(LedgerClosedError, match="ended before this was sent"):

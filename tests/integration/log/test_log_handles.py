@@ -23,9 +23,9 @@ from bkspark.errors import (
 from bkspark.format import layout
 from bkspark.ledger.deleting import delete_log
 from bkspark.ledger.handles.write_handle import WriteHandle
-from bkspark.log import log_writer
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.log_writer import LogWriter
+from bkspark.log.tail import LogTail
 from tests.integration.log_scenes import (
     SILENT,
     fill,
@@ -206,8 +206,7 @@ def test_no_ledger_gets_more_than_twice_its_limit(
         return slow
 
     monkeypatch.setattr(WriteHandle, "close", slowly(WriteHandle.close, 0.05))
-    create = slowly(log_writer.next_ledger, 0.0, 0.05)
-    monkeypatch.setattr(log_writer, "next_ledger", create)
+    monkeypatch.setattr(LogTail, "roll", slowly(LogTail.roll, 0.0, 0.05))
     with log.writer(**limit) as writer:  # type: ignore[arg-type]
         append = slowly(writer.append_async, 0.0005)  # some of each ledger come while it closes
         futures = [append(bytes(30)) for _ in range(800)]
@@ -220,7 +219,7 @@ def test_a_ledger_that_is_full_when_a_roll_ends_is_rolled_before_more_is_added(
     log: LogHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was begun in mid-roll, and filled while the ledger before was given its place."""
-    settle, create = LogWriter._list_closed, log_writer.next_ledger
+    settle, create = LogWriter._list_closed, LogTail.roll
     is_filled, is_added = threading.Event(), threading.Event()
 
     def settle_late(writer: LogWriter, segment: Any) -> None:
@@ -237,7 +236,7 @@ def test_a_ledger_that_is_full_when_a_roll_ends_is_rolled_before_more_is_added(
         ledger_id = writer.ledger_id
         futures = [writer.append_async(b"a") for _ in range(2)]
         wait_until(lambda: writer.ledger_id != ledger_id)
-        monkeypatch.setattr(log_writer, "next_ledger", create_late)
+        monkeypatch.setattr(LogTail, "roll", create_late)
         futures += [writer.append_async(b"b") for _ in range(2)]
         is_filled.set()
         futures += [writer.append_async(b"c") for _ in range(2)]

@@ -13,8 +13,9 @@ from bkspark.errors import (
     UnauthorizedError,
 )
 from bkspark.format import arrow_schema
-from bkspark.log import opening
-from bkspark.log.opening import close_tail, open_tail
+from bkspark.log.creating import create_log_ledger
+from bkspark.log.recovering import close_tail
+from bkspark.log.tail import LogTail, RowsToWrite
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.log.contents import DroppedLedgers
 from bkspark.protocol.log.ledger_list import LoggedLedger
@@ -57,10 +58,10 @@ def test_an_older_run_of_a_query_fences_nobody(keeper: BookKeeper) -> None:
     log = keeper.create_log(NAME)
     cluster, secret = keeper._cluster, Password()
     first, second = StreamRun("q", "r1"), StreamRun("q", "r2")
-    open_tail(cluster, NAME, secret, run=first)
-    tail = open_tail(cluster, NAME, secret, run=second)
+    LogTail(cluster, NAME, secret, run=first).open()
+    tail = LogTail(cluster, NAME, secret, run=second).open()
     with pytest.raises(LedgerFencedError, match="newer run"):
-        open_tail(cluster, NAME, secret, run=first)
+        LogTail(cluster, NAME, secret, run=first).open()
     assert cluster.ledger(tail.ledger.value.ledger_id).value.state is LedgerState.OPEN
     assert log.record.tail == (tail.ledger.value.ledger_id,)
     assert log.record.committed.streams == {"q": ("r1", "r2")}
@@ -69,14 +70,14 @@ def test_an_older_run_of_a_query_fences_nobody(keeper: BookKeeper) -> None:
 def test_an_open_ledger_is_adopted_or_refused(keeper: BookKeeper) -> None:
     log = keeper.create_log(NAME)
     cluster, secret = keeper._cluster, Password()
-    own = opening.create_log_ledger(cluster, log.record, secret).seen.value.ledger_id
-    tail = open_tail(cluster, NAME, secret, adopted=own)
+    own = create_log_ledger(cluster, log.record, secret).seen.value.ledger_id
+    tail = LogTail(cluster, NAME, secret, adopted=own).open()
     assert (tail.ledger.value.ledger_id, tail.first_offset) == (own, 0)
-    assert open_tail(cluster, NAME, secret, adopted=own) == tail  # already there: not fenced
-    other = opening.create_log_ledger(cluster, log.record, secret).seen.value.ledger_id
+    assert LogTail(cluster, NAME, secret, adopted=own).open() == tail  # already there: not fenced
+    other = create_log_ledger(cluster, log.record, secret).seen.value.ledger_id
     keeper.recover_ledger(other)
     with pytest.raises(LedgerFencedError):
-        open_tail(cluster, NAME, secret, adopted=other)
+        LogTail(cluster, NAME, secret, adopted=other).open()
 
 
 def test_rows_with_more_columns_widen_the_log_or_are_refused_before_any_fence(
@@ -84,12 +85,12 @@ def test_rows_with_more_columns_widen_the_log_or_are_refused_before_any_fence(
 ) -> None:
     log = keeper.create_log(NAME, schema=SCHEMA)
     cluster, secret = keeper._cluster, Password()
-    before = open_tail(cluster, NAME, secret).ledger.value.ledger_id
+    before = LogTail(cluster, NAME, secret).open().ledger.value.ledger_id
     wider = pa.schema([*SCHEMA, ("t", pa.int8())])
     with pytest.raises(InvalidRequestError, match="unexpected column t"):
-        open_tail(cluster, NAME, secret, schema=arrow_schema.encode(wider))
+        LogTail(cluster, NAME, secret, RowsToWrite(arrow_schema.encode(wider))).open()
     assert cluster.ledger(before).value.state is LedgerState.OPEN
-    tail = open_tail(cluster, NAME, secret, schema=arrow_schema.encode(wider), merges_schema=True)
+    tail = LogTail(cluster, NAME, secret, RowsToWrite(arrow_schema.encode(wider), True)).open()
     assert log.schema == wider == arrow_schema.decode(tail.ledger.value.settings.schema)
     assert cluster.ledger(before).value.state is LedgerState.CLOSED
 
@@ -138,7 +139,7 @@ def test_a_wrong_password_changes_nothing_where_no_tail_is_open(
     cluster, before = keeper._cluster, log.record
     assert not before.tail
     with pytest.raises(UnauthorizedError):
-        open_tail(cluster, NAME, password)
+        LogTail(cluster, NAME, password).open()
     assert log.record == before
     assert cluster.ledger_ids() == []
 
@@ -147,8 +148,8 @@ def test_a_wrong_password_adopts_nothing(keeper: BookKeeper) -> None:
     """The log was made anew, with another password, since the ledger was made for it."""
     log = keeper.create_log(NAME, digest_type="MAC", password="right")
     cluster, before = keeper._cluster, log.record
-    made = opening.create_log_ledger(cluster, before, Password(literal="right"))
+    made = create_log_ledger(cluster, before, Password(literal="right"))
     with pytest.raises(UnauthorizedError):
-        open_tail(cluster, NAME, Password(literal="wrong"), adopted=made.seen.value.ledger_id)
+        LogTail(cluster, NAME, Password(literal="wrong"), adopted=made.seen.value.ledger_id).open()
     assert log.record == before
     made.begun.close()

@@ -15,8 +15,8 @@ from bkspark.ledger.deleting import delete_log
 from bkspark.log import truncation
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.log_handle import LogHandle
+from bkspark.log.recovering import Undecided
 from bkspark.log.rolling import RollPolicy
-from bkspark.log.undecided import Undecided
 from bkspark.protocol.ledger.metadata import LedgerState
 from tests.integration.log_scenes import fill, values
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of

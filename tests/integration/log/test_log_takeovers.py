@@ -19,7 +19,7 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.format import layout
-from bkspark.log import opening
+from bkspark.log import tail
 from bkspark.log.log_writer import LogWriter
 from tests.integration.log_scenes import (
     NAME,
@@ -114,9 +114,8 @@ def test_a_writer_that_was_overtaken_puts_no_ledger_behind_its_successors(
     old.append(b"a")
     new = log.writer(settings=SILENT)
     before = log.record.tail
-    old._tail.make_next()
     with pytest.raises(InvalidTermError):
-        old._tail.list_next(old._segment.handle.metadata)
+        old._tail.roll(old._segment.handle.metadata)
     assert log.record.tail == before
     new.append(b"b")
     new.close()
@@ -176,7 +175,7 @@ def test_rb_20b_duelling_openers_end_by_an_error(
     rig: Rig, keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = keeper.create_log(NAME)
-    monkeypatch.setattr(opening, "TRIES_MAX", 3)
+    monkeypatch.setattr(tail, "TRIES_MAX", 3)
 
     changes = iter(range(1, 4))
 

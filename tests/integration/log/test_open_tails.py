@@ -19,12 +19,13 @@ from bkspark.errors import (
 from bkspark.format import layout
 from bkspark.ledger.handles import how_far
 from bkspark.ledger.recovery.recover import recover
-from bkspark.log.opening import close_tail, create_log_ledger
+from bkspark.log.creating import create_log_ledger
 from bkspark.log.reading.ledger_files import OpenBookies
 from bkspark.log.reading.log_view import LogWatch, look_at, view_of
 from bkspark.log.reading.ordered_read import read_view_in_order
 from bkspark.log.reading.read_slices import OffsetRange, plan_log
 from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.log.recovering import close_tail
 from tests.integration.open_tails import (
     NO_PASSWORD,
     PROMPT,

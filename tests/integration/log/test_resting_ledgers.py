@@ -11,8 +11,8 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.password import Password
 from bkspark.format import layout
 from bkspark.log import truncation
+from bkspark.log.creating import create_log_ledger
 from bkspark.log.log_handle import LogHandle
-from bkspark.log.opening import create_log_ledger
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from tests.integration.log_scenes import NAME, at_rest, the_ledger
 from tests.integration.rig import Rig

@@ -11,7 +11,7 @@ import pytest
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
-from bkspark.log.opening import close_tail
+from bkspark.log.recovering import close_tail
 from bkspark.log.streams import appending
 from bkspark.log.streams.rewriting import in_order
 from bkspark.protocol.ledger import sizes

@@ -12,7 +12,7 @@ from bkspark.cluster.password import Password
 from bkspark.errors import CorruptDataError, OutcomeUnknownError
 from bkspark.format import layout
 from bkspark.ledger.recovery.recover import recover
-from bkspark.log import log_writer, truncation
+from bkspark.log import tail, truncation
 from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.ledger.metadata import Beginning
 from bkspark.protocol.log.record import LogRecord
@@ -169,7 +169,7 @@ def test_it_does_not_end_a_writer_that_this_fails(
     with log.writer() as writer:
         writer.append(b"0")
         with monkeypatch.context() as patched:
-            patched.setattr(log_writer, "retain_after_roll", fails)
+            patched.setattr(tail, "retain_after_roll", fails)
             writer.roll()
         assert (writer.append(b"1"), log.first_offset) == (1, 0)
         writer.roll()

@@ -23,7 +23,7 @@ from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.ledger.recovery.recover import recover
 from bkspark.log.batch.commit import CommitResult
 from bkspark.log.batch.record_writer import RecordWriter
-from bkspark.log.opening import close_tail
+from bkspark.log.recovering import close_tail
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams import appending
 from bkspark.protocol.ledger.metadata import LedgerState

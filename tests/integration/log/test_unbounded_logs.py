@@ -22,7 +22,7 @@ from bkspark.errors import (
 from bkspark.format import layout
 from bkspark.ledger.creating import CreatedLedger
 from bkspark.ledger.handles.settings import WriterSettings
-from bkspark.log import opening
+from bkspark.log import tail
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch import write_target as batch_plan
 from bkspark.log.log_handle import LogEntry, LogHandle
@@ -274,7 +274,7 @@ def test_who_finds_the_first_ones_ledger_on_the_list_goes_on_in_it(
     keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """He has made one of his own by then, and drops it."""
-    log, real = unbounded(keeper), opening.create_log_ledger
+    log, real = unbounded(keeper), tail.create_log_ledger
     rivals: list[LogWriter] = []
 
     def made(*args: Any, **kwargs: Any) -> CreatedLedger:
@@ -285,11 +285,11 @@ def test_who_finds_the_first_ones_ledger_on_the_list_goes_on_in_it(
             rivals[0].append(b"rival")
         return created
 
-    monkeypatch.setattr(opening, "create_log_ledger", made)
+    monkeypatch.setattr(tail, "create_log_ledger", made)
     with log.writer() as writer:
+        assert open_ledgers(keeper._cluster.uri) == {one_ledger(log).ledger_id}
         assert writer.append(b"mine") == 1
     assert writer.ledger_id == rivals[0].ledger_id
-    assert open_ledgers(keeper._cluster.uri) == {one_ledger(log).ledger_id}
     rivals[0].release()
 
 

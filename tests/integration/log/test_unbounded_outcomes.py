@@ -12,7 +12,7 @@ from bkspark.errors import (
     NotEnoughBookiesError,
 )
 from bkspark.ledger.deleting import truncate_ledger
-from bkspark.log.undecided import Undecided
+from bkspark.log.recovering import Undecided
 from tests.integration.log_scenes import NAME, SILENT, one_ledger, unbounded, values
 from tests.integration.rig import Rig
 

@@ -21,8 +21,8 @@ from bkspark.errors import (
 from bkspark.format import layout
 from bkspark.ledger.recovery.recover import LedgerTakeover
 from bkspark.log import recovering
+from bkspark.log.creating import create_log_ledger
 from bkspark.log.log_handle import LogHandle
-from bkspark.log.opening import create_log_ledger
 from bkspark.protocol.ledger.metadata import LedgerState, Member
 from tests.integration.log_scenes import NAME, SILENT, at_rest, open_ledgers, the_ledger, values
 from tests.integration.rig import Rig

@@ -11,7 +11,7 @@ from bkspark.cluster.password import Password
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.ledger.recovery.recover import recover
 from bkspark.log.batch.record_writer import RecordWriter
-from bkspark.log.opening import close_tail
+from bkspark.log.recovering import close_tail
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from tests.integration.recovery.test_lost_journals import (
     SILENT,

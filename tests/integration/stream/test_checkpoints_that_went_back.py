@@ -10,7 +10,7 @@ import pytest
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
-from bkspark.log.opening import close_tail
+from bkspark.log.recovering import close_tail
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams import appending, repeated_batch
 from bkspark.protocol.ledger.record import Transaction

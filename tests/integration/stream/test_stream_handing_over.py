@@ -15,13 +15,13 @@ from bkspark.errors import (
     NoSuchLedgerError,
     UnauthorizedError,
 )
-from bkspark.format import layout
+from bkspark.format import arrow_schema, layout
 from bkspark.ledger.deleting import delete_log
 from bkspark.ledger.recovery.recover import recover
-from bkspark.log.continuing import continue_tail
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams.commit import TailWriterCache, abort
 from bkspark.log.streams.micro_batch import StreamPart
+from bkspark.log.tail import LogTail, RowsToWrite
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.log.stream_run import StreamRun
 from tests.integration.rig import SCHEMA, Rig
@@ -37,6 +37,8 @@ from tests.integration.stream_driver import (
 from tests.integration.waiting import wait_until
 from tests.kit.faulty import Operation, no_fault
 from tests.thorough import always
+
+ROWS = RowsToWrite(arrow_schema.encode(SCHEMA))
 
 
 @pytest.fixture
@@ -295,7 +297,7 @@ def test_a_ledger_without_an_entry_of_its_last_writer_is_closed_where_it_stood(r
     batch = driver.planned(1)
     with Cluster(rig.uri) as cluster:
         name, password, home = rig.log_name, rig.request().password, batch.staging.ledger_id
-        found = continue_tail(cluster, name, password, batch.run, SCHEMA)
+        found = LogTail(cluster, name, password, ROWS, run=batch.run).continue_ledger()
         assert found is not None
         assert found.standing.last_entry_id == 9
         assert recover(cluster, home, password).last_entry_id == 9
@@ -325,7 +327,7 @@ def test_a_log_that_is_made_anew_while_its_tail_is_taken_over(rig: Rig) -> None:
     with rig.faults.installed(), Cluster(rig.uri) as cluster:
         name, password = rig.log_name, rig.request().password
         with pytest.raises(NoSuchLedgerError, match="start the query with a new checkpoint"):
-            continue_tail(cluster, name, password, batch.run, SCHEMA)
+            LogTail(cluster, name, password, ROWS, run=batch.run).continue_ledger()
     assert rig.ledger(home).term == 2
     with pytest.raises(NoSuchLedgerError, match="start the query with a new checkpoint"):
         driver.with_new_process().commit(batch)
@@ -340,7 +342,9 @@ def test_nobody_goes_on_in_the_tail_of_a_log_that_was_deleted(rig: Rig) -> None:
     with Cluster(rig.uri) as cluster:
         delete_log(cluster, rig.log_name)
         with pytest.raises(NoSuchLedgerError):
-            continue_tail(cluster, rig.log_name, rig.request().password, batch.run, SCHEMA)
+            LogTail(
+                cluster, rig.log_name, rig.request().password, ROWS, run=batch.run
+            ).continue_ledger()
 
 
 @pytest.mark.parametrize("password", [Password(), Password(literal="wrong")])
@@ -350,5 +354,7 @@ def test_a_wrong_password_takes_nothing_over(rig: Rig, password: Password) -> No
     rested(driver)
     before = tail_of(rig), the_log(rig), all_files(rig)
     with Cluster(rig.uri) as cluster, pytest.raises(UnauthorizedError):
-        continue_tail(cluster, rig.log_name, password, StreamRun(QUERY, "later"), SCHEMA)
+        LogTail(
+            cluster, rig.log_name, password, ROWS, run=StreamRun(QUERY, "later")
+        ).continue_ledger()
     assert (tail_of(rig), the_log(rig), all_files(rig)) == before

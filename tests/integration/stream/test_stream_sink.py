@@ -14,8 +14,8 @@ from bkspark.errors import (
 )
 from bkspark.ledger.recovery.recover import recover
 from bkspark.log.batch.record_writer import RecordWriter
-from bkspark.log.opening import close_tail
 from bkspark.log.reading.log_view import look_at
+from bkspark.log.recovering import close_tail
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams.commit import TailWriterCache, abort
 from bkspark.log.streams.micro_batch import StreamPart, gathered

@@ -13,7 +13,7 @@ from bkspark import environment
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError
 from bkspark.ledger.deleting import delete_log
-from bkspark.log.opening import close_tail
+from bkspark.log.recovering import close_tail
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of
 from tests.integration.stream_driver import Driver, expected, settled_rows, the_log
 from tests.kit.faulty import Fault, Operation

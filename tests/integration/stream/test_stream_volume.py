@@ -12,7 +12,7 @@ import pytest
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.format import ledger_metadata
-from bkspark.log.streams.tail_writer import SINK_POLICY
+from bkspark.log.streams.commit import SINK_POLICY
 from tests.integration.rig import Rig, partitions_of
 from tests.integration.stream_driver import Driver, settled_rows, tail_of, the_log
 

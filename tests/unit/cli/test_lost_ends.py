@@ -23,7 +23,7 @@ from bkspark.errors import (
 )
 from bkspark.format import layout
 from bkspark.ledger.recovery.recover import recover
-from bkspark.log.opening import create_log_ledger
+from bkspark.log.creating import create_log_ledger
 from bkspark.log.reading.log_view import look_at
 from bkspark.log.reading.ordered_read import read_view_in_order
 from bkspark.protocol.log.ledger_list import LOST_ENTRIES

@@ -5,7 +5,7 @@ from typing import Any
 
 from bkspark.errors import NotEnoughBookiesError, NothingSentError, OutcomeUnknownError
 from bkspark.ledger.handles.writer import known
-from bkspark.log.undecided import Undecided, with_outcome
+from bkspark.log.recovering import Undecided, with_outcome
 
 LEDGER: Any = SimpleNamespace(ledger_id=7)
 
