@@ -372,11 +372,12 @@ def scrub(
     progress: Callable[[int, int], None] = ...,
     no_lease: bool = False,
 ) -> Report:
-    """Read every copy and check every byte; read the tables of logs, too.
+    """Read every copy and check every byte.
 
     The report names damaged copies, and the scrub marks them: an audit counts a marked copy as
     missing until a repair replaces the copy. Without a ledger's password only checks without a
-    password are made. Exit status 1 if a copy is damaged or unreadable.
+    password are made. The scrub also reads the tables of logs. Exit status 1 if a copy is damaged
+    or unreadable, or if a table does not have the rows.
 
     ``bkspark.verbs`` describes the arguments shared by all commands.
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from bkspark.admin.auditing.findings import VERB
 from bkspark.admin.collecting import collection as collecting
+from bkspark.admin.offloading import tables
 from bkspark.admin.repairing import repair_command as repairing
 from bkspark.admin.scrubbing import scrub as scrubbing
 from bkspark.admin.survey import Survey
@@ -33,6 +34,15 @@ _RUNS = {
     scrubbing.VERB: ("bkspark_scrub_", "bkspark_scrub_TIME", "Of the last scrub of all ledgers."),
 }
 """Of each verb with a noted last run: prefix of its counters, name of its duration, help."""
+
+
+_OF_OFFLOADS = {
+    tables.COPIED_BYTES: "Payload of the rows in tables, as of the last audit of all ledgers.",
+    tables.FREED_BYTES: "Payload of the rows that only tables have, as of that audit.",
+    tables.LAG_SECONDS: "Age of the oldest closed ledger that no table has, as of that audit.",
+    tables.PROBLEMS: "Tables that are not as they were written, or not known to be, as of then.",
+}
+"""Help of the counters that are about tables of logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +157,11 @@ def _of_last_runs(cluster: Survey) -> Iterator[Gauge]:
 
 def _of_run(report: ReportRecord, prefix: str, what: str) -> Iterator[Gauge]:
     for name, count in sorted(report.counters.items()):
-        yield Gauge(f"{prefix}{name}", what, "", {"": count})
+        about = _OF_OFFLOADS.get(name)
+        if about is None:
+            yield Gauge(f"{prefix}{name}", what, "", {"": count})
+        else:
+            yield Gauge(f"bkspark_{name.lower()}", about, "", {"": count})
 
 
 def _seconds(report: ReportRecord, name: str) -> Gauge:

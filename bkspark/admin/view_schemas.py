@@ -130,6 +130,24 @@ RECOVERIES = pa.schema(
 )
 """Without a note, all columns after ``term`` are empty."""
 
+TIER = pa.schema(
+    [
+        ("log", pa.string()),
+        ("table", pa.string()),
+        ("table_id", pa.string()),
+        ("begin", pa.int64()),
+        ("freed", pa.int64()),
+        ("copied", pa.int64()),
+        ("freed_bytes", pa.int64()),
+        ("copied_bytes", pa.int64()),
+        ("last_copied", TIME),
+        ("verified_version", pa.int64()),
+        ("segments", pa.int32()),
+        ("copying", pa.list_(pa.int64())),
+        ("missing", pa.list_(pa.list_(pa.int64()))),
+    ]
+)
+
 SCHEMAS = {
     "logs": LOGS,
     "ledgers": LEDGERS,
@@ -138,4 +156,5 @@ SCHEMAS = {
     "history": HISTORY,
     "underreplicated": UNDERREPLICATED,
     "recoveries": RECOVERIES,
+    "tier": TIER,
 }

@@ -360,11 +360,25 @@ def tier_of(log: LogRecord) -> Row | None:
         "begin": tier.begin,
         "freed": tier.freed,
         "copied": tier.copied,
+        "freed_bytes": tier.length_bytes,
+        "copied_bytes": tier.copied_bytes,
+        "last_copied": timestamp(tier.segments[-1].copied_ms) if tier.segments else None,
         "verified_version": tier.verified_version,
         "segments": len(tier.segments),
         "copying": None if tier.intent is None else [tier.intent.begin, tier.intent.end],
         "missing": [list(gap) for gap in tier.missing],
     }
+
+
+def tiers(cluster: Cluster, log_name: str | None) -> list[Row]:
+    """One row per log with rows in a table: which offsets the table has."""
+    return tier_rows(all_logs(cluster, log_name))
+
+
+def tier_rows(logs: Iterable[LogRecord]) -> list[Row]:
+    """The rows of ``tiers`` for readable records."""
+    found = ((log.name, tier_of(log)) for log in logs)
+    return [{"log": name, **row} for name, row in found if row is not None]
 
 
 def _lost_count(log: LogRecord) -> int:
@@ -481,6 +495,8 @@ __all__ = [
     "recovery_of",
     "recovery_rows",
     "table",
+    "tier_rows",
+    "tiers",
     "timestamp",
     "underreplicated",
 ]
@@ -495,6 +511,7 @@ VIEWS = {
         "history": history,
         "underreplicated": underreplicated,
         "recoveries": recoveries,
+        "tier": tiers,
     }.items()
 }
 

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from bkspark.cluster.arguments import METADATA_URI_VARIABLE
 from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError, InvalidRequestError
+from bkspark.protocol.log.record import LogRecord
 from bkspark.quantities import plural
 from bkspark.storage import stores
 from bkspark.storage.address import shown_url, split_store
@@ -132,24 +133,29 @@ def _data_sources() -> Iterator[Finding]:
 
 
 def _spark_defaults() -> Iterator[Finding]:
+    path, text = _defaults()
+    if path is None:
+        yield _sockets("", "as seen from this machine")
+        return
+    if _is_on("spark.speculation", text):
+        yield Finding(
+            Level.WARN,
+            "speculation",
+            f"is on in {path}: writes stay exact, but losing attempts leave files behind",
+            "keep it on only if slow tasks cost you more than the disk space",
+        )
+    else:
+        yield Finding(Level.OK, "speculation", f"is off in {path}")
+    yield _sockets(text, f"in {path}")
+
+
+def _defaults() -> tuple[Path | None, str]:
+    """Return the place and the text of ``spark-defaults.conf``; no place if there is none."""
     for folder in filter(None, (os.environ.get("SPARK_CONF_DIR"), _spark_home_conf())):
         path = Path(folder) / "spark-defaults.conf"
-        try:
-            text = path.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            continue
-        if _is_on("spark.speculation", text):
-            yield Finding(
-                Level.WARN,
-                "speculation",
-                f"is on in {path}: writes stay exact, but losing attempts leave files behind",
-                "keep it on only if slow tasks cost you more than the disk space",
-            )
-        else:
-            yield Finding(Level.OK, "speculation", f"is off in {path}")
-        yield _sockets(text, f"in {path}")
-        return
-    yield _sockets("", "as seen from this machine")
+        with suppress(OSError):
+            return path, path.read_text(encoding="utf-8", errors="replace")
+    return None, ""
 
 
 def _sockets(settings: str, where: str) -> Finding:
@@ -183,7 +189,9 @@ def _cluster(metadata_uri: str) -> Iterator[Finding]:
         with Survey(metadata_uri) as cluster:
             statuses, lost = cluster.probe(), cluster.lost_members()
             named = health.named_members(cluster, cluster.read_all(), lost)
-            undeleted = list(health.deletion_findings(cluster))
+            logs = health.read_logs(cluster)
+            undeleted = list(health.deletion_findings(logs))
+            tables = list(_tables(cluster, [log for log in logs if log.tier is not None]))
             unreadable = list(health.unreadable_findings(cluster))
             storage = [*_stores(cluster, statuses), *_storage(cluster, statuses)]
     except BookKeeperError as error:
@@ -194,6 +202,56 @@ def _cluster(metadata_uri: str) -> Iterator[Finding]:
     yield from undeleted
     yield from unreadable
     yield from storage
+    yield from tables
+
+
+_ONE_DRIVER = (
+    "of two drivers that commit at once, both may be told that they did, and one commit is lost"
+)
+_S3_LOG_STORE = re.compile(r"(?mi)^\s*spark\.delta\.logStore\.s3a?\.impl[\s=:]+\S*DynamoDB")
+
+
+def _tables(cluster: Cluster, logs: list[LogRecord]) -> Iterator[Finding]:
+    """Look at the tables of logs, and at what their writers need; nothing without a table."""
+    if not logs:
+        return
+    from bkspark.admin.offloading.tables import look_at_tables
+
+    for one in look_at_tables(cluster, [log.name for log in logs]).answers:
+        subject = f"log {one.log}"
+        if one.problem:
+            level = Level.WARN if one.is_unknown else Level.FAIL
+            yield Finding(level, subject, one.problem, one.hint)
+        else:
+            what = f"its table at {one.table} answers, version {one.version}"
+            yield Finding(Level.OK, subject, what)
+    yield from _delta()
+    urls = [log.tier.table_url for log in logs if log.tier is not None]
+    if any(url.startswith("file:") for url in urls):
+        fix = "let one driver at a time write to such a table, OPTIMIZE and offloads included"
+        yield Finding(Level.WARN, "delta", f"tables on a disk: {_ONE_DRIVER}", fix)
+    if not all(url.startswith("file:") for url in urls) and not _S3_LOG_STORE.search(
+        _defaults()[1]
+    ):
+        fix = (
+            "let one driver at a time write to such a table, or set spark.delta.logStore.s3a.impl "
+            "to io.delta.storage.S3DynamoDBLogStore for all drivers"
+        )
+        yield Finding(Level.WARN, "delta", f"tables in a bucket: {_ONE_DRIVER}", fix)
+
+
+def _delta() -> Iterator[Finding]:
+    """Name the jars of Delta for the installed Spark, which an offload needs."""
+    try:
+        spark = metadata.version("pyspark")
+        from bkspark.spark.delta import coordinate
+
+        yield Finding(Level.OK, "delta", f"an offload starts Spark with {coordinate(spark)}")
+    except (metadata.PackageNotFoundError, ImportError):
+        fix = "pip install 'bkspark[spark]' where offloads run"
+        yield Finding(Level.WARN, "delta", "pyspark is not installed: no offload can run", fix)
+    except InvalidRequestError as error:
+        yield Finding(Level.WARN, "delta", str(error.args[0]), error.hint)
 
 
 def _stores(cluster: Cluster, statuses: list[BookieStatus]) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
+from bkspark.protocol.log.record import LogRecord
 from bkspark.quantities import plural
 
 # --- bookie health -------------------------------------------------------------------------------
@@ -144,21 +145,25 @@ def _writable(statuses: list[BookieStatus], lost: Collection[Member]) -> list[Bo
     return [status for status in statuses if status.may_join and status.member not in lost]
 
 
+def read_logs(cluster: Cluster) -> list[LogRecord]:
+    """Read the records of all logs once, tombstones included."""
+    seen = (cluster.logs.get(name) for name in cluster.log_names())
+    return [one.value for one in seen if one is not None]
+
+
 def log_findings(
-    cluster: Cluster, statuses: list[BookieStatus], lost: Collection[Member]
+    logs: Iterable[LogRecord], statuses: list[BookieStatus], lost: Collection[Member]
 ) -> Iterator[Finding]:
     """Logs whose new ledgers need more bookies than available: one line for each kind of log."""
     count = len(_writable(statuses, lost))
     stopped: list[str] = []
     smaller: list[str] = []
-    for name in cluster.log_names():
-        seen = cluster.logs.get(name)
-        if seen is None or seen.value.is_tombstone or seen.value.is_sealed:
+    for log in logs:
+        if log.is_tombstone or log.is_sealed:
             continue
-        log = seen.value
         if log.quorum.ensemble_size > count:
             goes_on = log.settings.permits_smaller and count >= log.quorum.ack_quorum_size
-            (smaller if goes_on else stopped).append(name)
+            (smaller if goes_on else stopped).append(log.name)
     how = "bring back the bookies that are away, or add bookies (`bkspark bookie add URL`)"
     there = f"{plural(count, 'bookie')} can be written to"
     if stopped:
@@ -167,6 +172,20 @@ def log_findings(
     if smaller:
         said = f"{there}, so new ledgers of {_named(smaller)} are smaller than wanted"
         yield Finding(Level.WARN, "logs", said, f"{how}; `bkspark repair` makes the other copies")
+
+
+def table_findings(logs: Iterable[LogRecord]) -> Iterator[Finding]:
+    """Logs with rows in a table, in one line; the last audit says whether the tables are whole."""
+    tiers = {log.name: log.tier for log in logs if log.tier is not None}
+    if not tiers:
+        return
+    copied = sum(tier.copied_bytes for tier in tiers.values())
+    freed = sum(tier.length_bytes for tier in tiers.values())
+    unfinished = [name for name, tier in tiers.items() if tier.intent is not None]
+    said = f"{_named(list(tiers))} in tables: {copied:,} bytes copied, {freed:,} of them freed"
+    begun = f"; a copy of {_named(unfinished)} has begun" if unfinished else ""
+    fix = "`bkspark offload LOG` finishes it, unless an offload is running" if unfinished else ""
+    yield Finding(Level.OK, "tables", said + begun, fix)
 
 
 def short_findings(ledgers: Iterable[LedgerMetadata]) -> Iterator[Finding]:
@@ -246,10 +265,12 @@ def examine(cluster: Survey, shown_uri: str) -> Health:
     usable = {status.member for status in statuses if not status.problem}
     ledgers = views.ledger_rows(cluster, read)
     kept = _kept(read, ledgers)
+    logs = read_logs(cluster)
     found = [
         Finding(Level.OK, "cluster", f"{cluster.cluster_id} at {shown_uri}"),
         *bookie_findings(statuses, lost, named_members(cluster, read, lost)),
-        *log_findings(cluster, statuses, lost),
+        *log_findings(logs, statuses, lost),
+        *table_findings(logs),
         *risk_findings(cluster, statuses),
         *domain_findings(statuses),
         *short_findings(kept),
@@ -259,7 +280,7 @@ def examine(cluster: Survey, shown_uri: str) -> Health:
     found += _unclosed_findings(unclosed)
     told = {ledger["ledger_id"] for ledger in unclosed}
     found += _leftovers(ledgers, told, cluster.unreadable)
-    found += deletion_findings(cluster)
+    found += deletion_findings(logs)
     found += _missing_ledgers(cluster, ledgers)
     found += _last_audit(cluster)
     found += _last_scrub(cluster)
@@ -270,6 +291,7 @@ def examine(cluster: Survey, shown_uri: str) -> Health:
         {
             "bookies": views.bookies(cluster, None),
             "unclosed": unclosed,
+            "tables": views.tier_rows(logs),
         },
     )
 
@@ -385,19 +407,18 @@ def _missing_ledgers(cluster: Cluster, ledgers: list[views.Row]) -> Iterator[Fin
             yield Finding(Level.FAIL, f"log {gone.log}", reason, hint)
 
 
-def deletion_findings(cluster: Cluster) -> Iterator[Finding]:
+def deletion_findings(logs: Iterable[LogRecord]) -> Iterator[Finding]:
     """Ledgers dropped by a log but not deleted yet."""
-    for name in cluster.log_names():
-        seen = cluster.logs.get(name)
-        if seen is None or not seen.value.to_delete_count:
+    for log in logs:
+        if not log.to_delete_count:
             continue
-        command = "delete" if seen.value.is_tombstone else "retain"
-        now = f"`bkspark log {command} {name}` continues"
+        command = "delete" if log.is_tombstone else "retain"
+        now = f"`bkspark log {command} {log.name}` continues"
         yield Finding(
             Level.WARN,
-            f"log {name}",
-            f"{plural(seen.value.to_delete_count, 'ledger')} hidden and not deleted yet",
-            now if seen.value.is_tombstone else f"{now}; its writer's next roll does so too",
+            f"log {log.name}",
+            f"{plural(log.to_delete_count, 'ledger')} hidden and not deleted yet",
+            now if log.is_tombstone else f"{now}; its writer's next roll does so too",
         )
 
 

@@ -550,9 +550,11 @@ def _tier_for_people(tier: "views.Row") -> dict[str, Any]:
     copying = tier["copying"]
     being = f"; offsets {copying[0]} to {copying[1] - 1} are being copied" if copying else ""
     copied = f"offsets {tier['begin']} to {tier['copied'] - 1}"
+    freed = f"offsets {tier['begin']} to {tier['freed'] - 1}"
     return {
         "table": tier["table"],
         "verified in the table": f"{copied if tier['segments'] else 'nothing'}{being}",
+        "read from the table": freed if tier["freed"] > tier["begin"] else "nothing yet",
         "table version": tier["verified_version"],
     }
 

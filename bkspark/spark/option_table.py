@@ -218,7 +218,7 @@ OPTIONS: Mapping[str, SourceOption] = {
     "view": SourceOption(
         "",
         "Read metadata as a DataFrame: `logs`, `ledgers`, `fragments`, `bookies`, `history`, "
-        "`underreplicated` or `recoveries`.",
+        "`underreplicated`, `recoveries` or `tier`.",
         (Use.VIEW,),
     ),
 }

@@ -198,7 +198,10 @@ _STRATEGY = "startingOffsetsByTimestampStrategy"
 
 _AS_OF = ("versionAsOf", "timestampAsOf")
 
-VIEW_NAMES = ("logs", "ledgers", "fragments", "bookies", "history", "underreplicated", "recoveries")
+VIEW_NAMES = (
+    *("logs", "ledgers", "fragments", "bookies", "history", "underreplicated", "recoveries"),
+    "tier",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,11 +177,12 @@ def scrub(
     max_bytes_per_second: Rate = None,
     password: "Password",
 ) -> Report:
-    """Read every copy and check every byte; read the tables of logs, too.
+    """Read every copy and check every byte.
 
     The report names damaged copies, and the scrub marks them: an audit counts a marked copy as
     missing until a repair replaces the copy. Without a ledger's password only checks without a
-    password are made. Exit status 1 if a copy is damaged or unreadable.
+    password are made. The scrub also reads the tables of logs. Exit status 1 if a copy is damaged
+    or unreadable, or if a table does not have the rows.
 
     Raises:
         InvalidRequestError: a number is out of range, or the password cannot be read.

@@ -7,6 +7,8 @@ DENSITY = "tests/unit/table/test_density.py"
 AUDIT = "tests/integration/tier/test_audit_of_tables.py"
 SCRUB = "tests/integration/tier/test_scrub_of_tables.py"
 CHANGED = f"{SCRUB}::test_a_changed_window_is_named_with_its_version"
+STATE = "tests/integration/tier/test_state_of_tables.py"
+METRICS = f"{STATE}::test_metrics_tell_what_the_last_audit_found"
 FINDING = f"{AUDIT}::test_a_table_that_is_not_as_it_was_is_a_finding"
 
 MUTANTS = (
@@ -63,7 +65,7 @@ MUTANTS = (
     Mutant(
         "what was found is believed of a tier that has changed since",
         "tables._answer",
-        Replace("not answer.problem or _is_still(cluster, seen.value)", "True"),
+        Replace("not answer.problem or _is_still(cluster, log)", "True"),
         (f"{AUDIT}::test_a_log_that_changed_meanwhile_is_looked_at_again",),
     ),
     Mutant(
@@ -89,5 +91,23 @@ MUTANTS = (
         "_OneTable._compare",
         Replace("sample < 1 and environment.draw() >= sample", "False"),
         (f"{SCRUB}::test_a_sample_reads_a_part_of_the_windows",),
+    ),
+    Mutant(
+        "freed rows count twice as copied",
+        "Tier.copied_bytes",
+        Replace("one.begin >= self.freed", "True"),
+        (f"{STATE}::test_the_view_has_a_row_for_each_log_with_a_table",),
+    ),
+    Mutant(
+        "ledgers that are copied count as behind",
+        "tables._lag_seconds",
+        Replace("offloading.next_begin(log)", "0"),
+        (METRICS,),
+    ),
+    Mutant(
+        "tables that are not known to be whole are no problem of metrics",
+        "TableAnswers.counters",
+        Replace("wrong + unknown", "unknown"),
+        (METRICS,),
     ),
 )

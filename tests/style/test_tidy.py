@@ -41,6 +41,7 @@ COMPARES = {
     "log/truncation.py": "retention by age, which says so",
     "admin/offloading/freeing.py": "when ledgers left the list, which only delays a look",
     "admin/offloading/offload.py": "which ledgers were closed long enough ago to be copied",
+    "admin/offloading/tables.py": "how far offloads are behind: for people",
     "log/streams/commit.py": "when a ledger that is gone on with is old enough to be rolled",
 }
 STAMPS = {

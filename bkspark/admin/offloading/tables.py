@@ -12,11 +12,15 @@ Rule 4. A finding counts only if the log's tier is the same after the look.
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from bkspark import environment
 from bkspark.admin.maintenance import Facts, Left
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.records import UNREAD
 from bkspark.errors import (
     BookKeeperError,
     InvalidRequestError,
@@ -24,6 +28,7 @@ from bkspark.errors import (
     TableChangedError,
     TableUnavailableError,
 )
+from bkspark.protocol.log import offloading
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.tier import Tier
 from bkspark.storage.address import shown_url
@@ -37,6 +42,11 @@ LOOKS_MAX = 3
 CHECKED = "NUM_TABLES_CHECKED"
 WRONG = "NUM_TABLES_WITH_PROBLEMS"
 UNKNOWN = "NUM_TABLES_NOT_KNOWN_TO_HAVE_ALL_ROWS"
+COPIED_BYTES = "OFFLOAD_COPIED_BYTES"
+FREED_BYTES = "OFFLOAD_FREED_BYTES"
+LAG_SECONDS = "OFFLOAD_LAG_SECONDS"
+PROBLEMS = "OFFLOAD_PROBLEMS"
+"""``metrics`` shows these as ``bkspark_offload_…``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +87,17 @@ class TableAnswer:
 
 @dataclass(frozen=True, slots=True)
 class TableAnswers:
-    """What an audit found out about tables."""
+    """What an audit found out about tables.
+
+    Attributes:
+        copied_bytes, freed_bytes: payload of the rows in all tables, and of those only there.
+        lag_seconds: how long ago the oldest of the ledgers was closed that no table has.
+    """
 
     answers: tuple[TableAnswer, ...] = ()
+    copied_bytes: int = 0
+    freed_bytes: int = 0
+    lag_seconds: int = 0
 
     @property
     def left(self) -> list[Left]:
@@ -91,7 +109,15 @@ class TableAnswers:
     def counters(self) -> dict[str, int]:
         wrong = sum(bool(one.problem) and not one.is_unknown for one in self.answers)
         unknown = sum(one.is_unknown for one in self.answers)
-        return {CHECKED: len(self.answers), WRONG: wrong, UNKNOWN: unknown}
+        return {
+            CHECKED: len(self.answers),
+            WRONG: wrong,
+            UNKNOWN: unknown,
+            COPIED_BYTES: self.copied_bytes,
+            FREED_BYTES: self.freed_bytes,
+            LAG_SECONDS: self.lag_seconds,
+            PROBLEMS: wrong + unknown,
+        }
 
     @property
     def rows(self) -> list[Facts]:
@@ -100,20 +126,37 @@ class TableAnswers:
 
 def look_at_tables(cluster: Cluster, log_names: Iterable[str]) -> TableAnswers:
     """Look at the tables of logs."""
-    found = (_answer(cluster, name) for name in log_names)
-    return TableAnswers(tuple(one for one in found if one is not None))
+    found = [one for one in (_answer(cluster, name) for name in log_names) if one is not None]
+    logs = [log for log, _ in found]
+    tiers = [log.tier for log in logs if log.tier is not None]
+    now_ms = environment.now_ms()
+    return TableAnswers(
+        tuple(answer for _, answer in found),
+        sum(tier.copied_bytes for tier in tiers),
+        sum(tier.length_bytes for tier in tiers),
+        max((_lag_seconds(log, now_ms) for log in logs), default=0),
+    )
 
 
-def _answer(cluster: Cluster, log_name: str) -> TableAnswer | None:
-    """Return what is found; None if the log has no table any more."""
+def _lag_seconds(log: LogRecord, now_ms: int) -> int:
+    """Return how long ago the first ledger without a copy was closed; 0 if there is none."""
+    begin, closed_ms = offloading.next_begin(log), 0
+    with suppress(*UNREAD):
+        for place in islice(log.ledgers_in(begin, log.end_offset), 1):
+            closed_ms = place.closed_ms
+    return max(0, now_ms - closed_ms) // 1000 if closed_ms else 0
+
+
+def _answer(cluster: Cluster, log_name: str) -> tuple[LogRecord, TableAnswer] | None:
+    """Return the log and what is found; None if the log has no table any more."""
     for _ in range(LOOKS_MAX):
         seen = cluster.logs.get(log_name)
         if seen is None or seen.value.tier is None:
             return None
-        answer = look(cluster, seen.value, seen.value.tier)
-        if not answer.problem or _is_still(cluster, seen.value):
-            return answer
-    return TableAnswer(
+        log, answer = seen.value, look(cluster, seen.value, seen.value.tier)
+        if not answer.problem or _is_still(cluster, log):
+            return log, answer
+    return log, TableAnswer(
         *(answer.log, answer.table, answer.first_offset, answer.end_offset),
         problem="its table could not be judged: the log changed each time the audit looked",
         is_unknown=True,

@@ -236,6 +236,12 @@ class Tier:
         return self.of_freed.released
 
     @property
+    def copied_bytes(self) -> int:
+        """Payload of ``[begin, copied)`` in its ledgers, without what was truncated meanwhile."""
+        in_both = (one.length_bytes for one in self.segments if one.begin >= self.freed)
+        return self.length_bytes + sum(in_both)
+
+    @property
     def waiting_ids(self) -> tuple[int, ...]:
         """The waiting ledgers that are on no page."""
         return ledger_list.ids_of(self.of_freed.waiting)
