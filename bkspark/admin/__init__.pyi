@@ -168,6 +168,7 @@ def offload(
     spark: SparkSession | None = None,
     tell: Callable[[str], None] | None = None,
     progress: Callable[[int, int], None] = ...,
+    no_lease: bool = False,
 ) -> Report:
     """Copy old rows to a Delta table, and verify them.
 
@@ -193,6 +194,7 @@ def offload(
         dry_run: Print the plan; change nothing.
         password_file: Read the password from this file.
         password_env: Read the password from this environment variable.
+        no_lease: CommandRun even if another run of this command is active.
 
     Raises:
         InvalidRequestError: the log, the place or the table cannot keep the rows.

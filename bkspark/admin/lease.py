@@ -14,7 +14,7 @@ Rule 3. An unreadable record delays no run: the run overwrites the record. If th
 stored either, the run continues without a lease.
 
 Rule 4. Verbs do not exclude each other. A run of named logs or ledgers takes and needs no lease:
-the operator wants the result now.
+the operator wants the result now. A verb that always works on one log has a lease for each log.
 """
 
 import logging
@@ -104,18 +104,20 @@ def alone(
     verb: str,
     work: Callable[[], Report],
     *,
+    of_log: str = "",
     is_wanted: bool = True,
     tell: Tell | None = None,
 ) -> Report:
     """Run ``work`` under the verb's lease; report a running holder instead.
 
     Args:
+        of_log: the log whose lease is taken, for a verb that works on one log.
         is_wanted: whether to take a lease.
         tell: receives a line before a wait for another run's lease, or if no lease can be had.
     """
     if not is_wanted:
         return work()
-    leases = Leases(cluster, verb)
+    leases = Leases(cluster, f"{verb}.{of_log}" if of_log else verb)
     try:
         other = leases.take(tell)
     except BookKeeperError as error:
@@ -124,7 +126,7 @@ def alone(
             tell(f"{verb}: no lease could be taken, so another run may be active")
         return work()
     if other is not None:
-        return _busy(other)
+        return _busy(verb, other)
     renewing = _Renewing(leases)
     try:
         return work()
@@ -132,17 +134,17 @@ def alone(
         renewing.end()
 
 
-def _busy(other: Lease) -> Report:
+def _busy(verb: str, other: Lease) -> Report:
     holder, since = other.holder, timestamp(other.began_ms)
     when = "an unknown time" if since is None else f"{since:%Y-%m-%d %H:%M:%S}Z"
     reason = f"another run is active on {holder.host}, process {holder.pid}, since {when}"
     logger.info("%s: %s", other.verb, reason)
     hint = "wait until that run has ended, or give --no-lease to run beside it"
-    return Report(other.verb, {}, left=[Left(other.verb, reason, hint)], summary="nothing was done")
+    return Report(verb, {}, left=[Left(verb, reason, hint)], summary="nothing was done")
 
 
 class Leases:
-    """The lease of one verb, as seen by this run."""
+    """The lease of one verb, perhaps on one log, as seen by this run."""
 
     def __init__(self, cluster: Cluster, verb: str) -> None:
         self._store = cluster.store

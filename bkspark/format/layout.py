@@ -22,6 +22,7 @@ In the metadata store::
     gone/<page>                  ids of fully removed ledgers: 4,096 of them on a page
     reports/<verb>               when a maintenance verb ran last, and its findings: for people
     leases/<verb>                which process runs a maintenance verb (advisory)
+    leases/<verb>.<log>          which process runs it on this log (advisory)
 
 ``<ledger>`` and ``<term>`` are 16 and 8 hex digits, ``<shard>`` the last two of the ledger's,
 ``<token>`` and ``<attempt>`` 32, ``<page>`` the log's generation in 8 and a token. Names that come
@@ -270,8 +271,10 @@ def report_key(verb: str) -> str:
     return f"{REPORTS_PREFIX}/{_verb(verb)}"
 
 
-def lease_key(verb: str) -> str:
-    return f"{LEASES_PREFIX}/{_verb(verb)}"
+def lease_key(name: str) -> str:
+    """Return the key of a lease: of a verb, or of a verb on one log (``offload.<log>``)."""
+    verb, of_log, log = name.partition(".")
+    return f"{LEASES_PREFIX}/{_verb(verb)}{of_log}{log_name(log) if of_log else ''}"
 
 
 def _verb(name: str) -> str:

@@ -289,6 +289,8 @@ def compact(
 
 def _offloaded(report: Report) -> str:
     plan, done = report.plan, report.done
+    if not plan:  # another run has the lease
+        return "; ".join(f"{left.reason}; {left.hint}" for left in report.left)
     if "is_forgotten" in plan:
         rest = "forgot its table" if plan["is_forgotten"] else "copies no more; its table stays"
         return f"log {plan['log']} {rest}"
@@ -358,7 +360,7 @@ _SegmentBytes = Annotated[
 ]
 
 
-@verb("rows", ShellOutput(said=_offloaded))
+@verb("rows", ShellOutput(said=_offloaded), lease_of="log")
 def offload(
     cluster: "Cluster",
     run: CommandRun,

@@ -146,8 +146,8 @@ _SHARED = {
 _SECRET = ("password", "password_file", "password_env")
 _PASSWORD = "Password"
 _OF_TASKS = ("spark", "tell", "progress")
-_NARROWING = ("logs", "ledgers")
-"""A run of named logs or ledgers takes no lease: the operator wants the result now."""
+_NARROWING = ("logs", "ledgers", "stop", "restart", "accept_changes")
+"""A run with these takes no lease: the operator wants the result now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +162,7 @@ class Verb:
         destroys: what the command destroys for ever; empty for a command without a question.
         all_of: a parameter that may be empty on a shell only with ``--all``.
         can_watch: whether the command can repeat until stopped.
+        lease_of: a parameter with the name of a log that has a lease of its own; empty for none.
     """
 
     name: str
@@ -174,6 +175,7 @@ class Verb:
     destroys: str
     all_of: str
     can_watch: bool
+    lease_of: str = ""
 
     @property
     def help(self) -> str:
@@ -218,7 +220,10 @@ class Verb:
         with _cluster_class(self.opens)(uri) as cluster:
             work = partial(self.work, cluster, run, **values)
             return lease.alone(
-                cluster, self.name, work, is_wanted=run.takes_lease, tell=how.get("tell")
+                *(cluster, self.name, work),
+                of_log=str(values.get(self.lease_of, "")),
+                is_wanted=run.takes_lease,
+                tell=how.get("tell"),
             )
 
 
@@ -260,6 +265,7 @@ def verb(
     destroys: str = "",
     all_of: str = "",
     has_lease: bool = False,
+    lease_of: str = "",
     can_watch: bool = False,
 ) -> Callable[[Callable[..., Report]], Callable[..., Report]]:
     """Declare a command by its work function; see ``Verb`` for the arguments.
@@ -276,8 +282,10 @@ def verb(
         found = [_own(one) for one in own if one.annotation != _PASSWORD]
         takes_password = any(one.annotation == _PASSWORD for one in own)
         shared = ("dry_run", *(_SECRET if takes_password else ()), *_OF_TASKS[: 3 * bool(unit)])
-        found += [_SHARED[name] for name in (*shared, *(("no_lease",) if has_lease else ()))]
-        facts = (unit, shown, group, destroys, all_of, can_watch)
+        found += [
+            _SHARED[name] for name in (*shared, *(("no_lease",) if has_lease or lease_of else ()))
+        ]
+        facts = (unit, shown, group, destroys, all_of, can_watch, lease_of)
         made = Verb(work.__name__, work, cluster.annotation, tuple(found), *facts)
         VERBS[made.name] = made
         return _call_of(made)

@@ -9,6 +9,7 @@ SCRUB = "tests/integration/tier/test_scrub_of_tables.py"
 CHANGED = f"{SCRUB}::test_a_changed_window_is_named_with_its_version"
 STATE = "tests/integration/tier/test_state_of_tables.py"
 METRICS = f"{STATE}::test_metrics_tell_what_the_last_audit_found"
+LEASES = "tests/integration/tier/test_leases_of_offloads.py"
 FINDING = f"{AUDIT}::test_a_table_that_is_not_as_it_was_is_a_finding"
 
 MUTANTS = (
@@ -109,5 +110,11 @@ MUTANTS = (
         "TableAnswers.counters",
         Replace("wrong + unknown", "unknown"),
         (METRICS,),
+    ),
+    Mutant(
+        "an offload of one log waits for that of another",
+        "declaring.Verb.run",
+        Replace("str(values.get(self.lease_of, ''))", "''"),
+        (f"{LEASES}::test_a_second_offload_of_the_log_does_nothing",),
     ),
 )
