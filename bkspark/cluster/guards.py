@@ -2,7 +2,9 @@
 
 import os
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any, NoReturn, Self
 
 from bkspark.errors import InvalidRequestError
@@ -61,7 +63,7 @@ class BoundToProcess:
 
 
 class CallbackGuard:
-    """Completes futures, and knows which threads are completing a future now."""
+    """Completes futures, and knows which threads are completing futures now."""
 
     def __init__(self) -> None:
         self._threads: set[int] = set()
@@ -69,15 +71,23 @@ class CallbackGuard:
     @property
     def is_here(self) -> bool:
         """Whether the caller is a callback of a future that is being completed."""
-        return threading.get_ident() in self._threads
+        return bool(self._threads) and threading.get_ident() in self._threads
+
+    @contextmanager
+    def completing(self) -> Iterator[None]:
+        """Note that the calling thread completes futures inside the block."""
+        completer, is_first = threading.get_ident(), not self.is_here
+        self._threads.add(completer)
+        try:
+            yield
+        finally:
+            if is_first:
+                self._threads.discard(completer)
 
     def complete(self, future: "Future[Any]", outcome: object) -> None:
         """Give ``future`` its ``outcome``, an error or a result; runs its callbacks."""
-        completer, is_first = threading.get_ident(), not self.is_here
-        self._threads.add(completer)
-        if isinstance(outcome, BaseException):
-            future.set_exception(outcome)
-        else:
-            future.set_result(outcome)
-        if is_first:
-            self._threads.discard(completer)
+        with self.completing():
+            if isinstance(outcome, BaseException):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)

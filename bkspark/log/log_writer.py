@@ -8,6 +8,7 @@ before the end of the old ledger is fixed, and none if the close fails: a log ha
 import threading
 from collections import deque
 from concurrent.futures import Future
+from functools import partial
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
@@ -24,16 +25,26 @@ from bkspark.errors import (
 from bkspark.ledger.creating import CreatedLedger
 from bkspark.ledger.handles.entries import count_of
 from bkspark.ledger.handles.group_bounds import Entries, append_in_groups
+from bkspark.ledger.handles.promise import Answers, Unacknowledged
 from bkspark.ledger.handles.settings import USUAL, WriterSettings
 from bkspark.ledger.handles.write_handle import ClosedAtEnd
 from bkspark.log import rolling
-from bkspark.log.recovering import Undecided, with_outcome
+from bkspark.log.recovering import Undecided, undecided_of, with_outcome
 from bkspark.log.rolling import Add, RollPolicy, Segment, Segments, WaitingAdds
 from bkspark.log.tail import LogTail
 from bkspark.protocol.ledger.metadata import FIRST
 
 WAITING_BYTES_MAX = 64 * 2**20
 """Most bytes that wait while a ledger closes; further appends block."""
+
+
+def _in_offsets(log_name: str, first_offset: int, callbacks: CallbackGuard) -> Answers:
+    """Return what the callers of a ledger's writer are told: offsets, also in errors."""
+
+    def explained(error: BookKeeperError, left: Unacknowledged) -> BookKeeperError:
+        return with_outcome(error, log_name, undecided_of(first_offset, left))
+
+    return Answers(first_offset, explained, callbacks)
 
 
 class LogWriter(ClosedAtEnd):
@@ -62,17 +73,21 @@ class LogWriter(ClosedAtEnd):
         self.roll_error: BookKeeperError | None = None
         self._tail = LogTail(cluster, log_name, password)
         tail = self._tail.open()
-        self._segments = Segments(cluster, password, policy, settings, self._look_for_bookies)
+        self._segments = Segments(
+            *(cluster, password, policy, settings),
+            look=self._look_for_bookies,
+            answers=partial(_in_offsets, log_name),
+        )
         self._lock = threading.Condition()  # re-entered by callbacks that append
         self._rolling = environment.lock()
         self._roll_task: environment.Task | None = None
         self._waiting: WaitingAdds | None = None
-        self._callbacks = CallbackGuard()
         self._error: BookKeeperError | None = None
         self._is_closed = False
         self._segment = self._segments.begin(
             tail.ledger, tail.begun, tail.first_offset, tail.began, tail.unjoined
         )
+        self._open_handle = self._segment.unlimited_handle
 
     def __repr__(self) -> str:
         return f"LogWriter({self.log_name!r}, ledger {self.ledger_id})"
@@ -101,12 +116,7 @@ class LogWriter(ClosedAtEnd):
     def undecided(self) -> Undecided | None:
         """Entries without acknowledgement, for ``LogHandle.resolve_outcome``; or None."""
         segment = self._segment
-        first = segment.handle.last_add_confirmed + 1
-        count = segment.handle.last_add_pushed - first + 1
-        if count < 1:
-            return None
-        term = segment.handle.metadata.term
-        return Undecided(segment.ledger_id, first, segment.first_offset + first, count, term)
+        return undecided_of(segment.first_offset, segment.handle.unacknowledged)
 
     # --- adding --------------------------------------------------------------------------------
 
@@ -124,7 +134,14 @@ class LogWriter(ClosedAtEnd):
 
     def append_async(self, value: bytes) -> "Future[int]":
         """Append one entry. The future gets the offset; futures complete in offset order."""
-        return self._add([value], rolling.size_of([value]))
+        handle = self._open_handle
+        if handle is not None and not handle.is_short_of_bookies:
+            try:
+                return handle.append_async(value)
+            except LedgerClosedError:  # by a roll or a close in another thread: nothing was sent
+                if handle is self._open_handle:
+                    raise
+        return self._add([value], 1, len(value) if isinstance(value, bytes) else 0)
 
     def append_many(self, entries: Entries, *, may_split: bool = False) -> tuple[int, int]:
         """Append all of ``entries`` as one atomic group; return its first and last offset.
@@ -139,7 +156,7 @@ class LogWriter(ClosedAtEnd):
         return last - len(entries) + 1, last
 
     def _add_all(self, entries: Entries) -> "Future[int]":
-        return self._add(entries, rolling.size_of(entries))
+        return self._add(entries, count_of(entries), rolling.size_of(entries))
 
     def force(self) -> None:
         """Wait until all appended entries are acknowledged; raise if that is impossible."""
@@ -159,32 +176,30 @@ class LogWriter(ClosedAtEnd):
                 OutcomeUnknownError(f"log {self.log_name}: no answer within {seconds:g} s")
             ) from None
 
-    def _add(self, entries: Entries, byte_count: int) -> "Future[int]":
-        future: Future[int] = Future()
-        future.set_running_or_notify_cancel()  # a submitted add cannot be cancelled
-        add = Add(entries, future, byte_count)
-        self.require_own_process()
+    def _add(self, entries: Entries, entry_count: int, byte_count: int) -> "Future[int]":
         self._require_usable()
         # Without the lock: callbacks run before room is made and before a roll ends.
-        if not self._callbacks.is_here:
+        if not self._segments.callbacks.is_here:
             self._segment.handle.wait_for_room()
             self._wait_for_roll()
         with self._lock:
-            self._wait_for_room()
-            self._require_usable()
-            if self._segment.filling.reached():  # while a roll was still running
-                self._roll_if_due()
             if self._waiting is not None:
-                self._waiting.add(add)
-            else:
-                self._send(add)
-            self._segment.filling.add(add)
+                self._wait_for_room()
+            self._require_usable()
+            if self._roll_task is not None and self._segment.filling.reached():
+                self._roll_if_due()  # a limit was reached while a roll was running
+            segment = self._segment
+            if self._waiting is not None:
+                future = self._waiting.add(entries, byte_count)
+            else:  # the ledger's future gives the offset
+                future = segment.handle.append_at_once(entries)
+            segment.filling.add(entry_count, byte_count)
             self._roll_if_due()
         return future
 
     def _wait_for_room(self) -> None:
         """Block while too many bytes wait for a ledger to close; callbacks never block here."""
-        if self._callbacks.is_here or self._lock.wait_for(
+        if self._segments.callbacks.is_here or self._lock.wait_for(
             lambda: self._waiting_bytes < WAITING_BYTES_MAX, self._segments.wait_seconds_max
         ):
             return
@@ -200,36 +215,35 @@ class LogWriter(ClosedAtEnd):
         if roll is not None and self._segment.filling.reached():
             roll.join(self._segments.wait_seconds_max)
 
-    def _send(self, add: Add) -> None:
-        segment = self._segment
-        sent = segment.handle.append_at_once(add.entries)
-        sent.add_done_callback(lambda done: self._complete(add.future, done, segment.first_offset))
-
     def _send_late(self, add: Add) -> None:
+        """Send an add that has waited; its future gets what the ledger's future gives."""
         try:
-            self._send(add)
+            sent = self._segment.handle.append_at_once(add.entries)
         except InvalidRequestError as error:  # only this add is wrong
-            self._callbacks.complete(add.future, error)
+            self._segments.callbacks.complete(add.future, error)
+        else:
+            sent.add_done_callback(lambda done: self._complete(add.future, done))
 
-    def _complete(self, future: "Future[int]", done: "Future[int]", first_offset: int) -> None:
+    def _complete(self, future: "Future[int]", done: "Future[int]") -> None:
         error = done.exception()
-        last = first_offset + done.result() if error is None else self._with_outcome(error)
-        self._callbacks.complete(future, last)
+        self._segments.callbacks.complete(future, done.result() if error is None else error)
 
-    def _with_outcome(self, error: BaseException) -> BaseException:
+    def _with_outcome(self, error: BookKeeperError) -> BookKeeperError:
         return with_outcome(error, self.log_name, self.undecided)
 
     def _require_usable(self) -> None:
+        self.require_own_process()
+        if self._error is None and not self._is_closed:
+            return
         if isinstance(self._error, LedgerFencedError):
             raise self._error.reworded(
                 f"this writer of log {self.log_name} was fenced, so this call sent nothing",
                 hint="if this program is still to write, open the log again",
             ) from self._error
-        if self._is_closed or self._error is not None:
-            raise LedgerClosedError(
-                f"this writer of log {self.log_name} has ended, so this call sent nothing",
-                hint="open the log again to write",
-            ) from self._error
+        raise LedgerClosedError(
+            f"this writer of log {self.log_name} has ended, so this call sent nothing",
+            hint="open the log again to write",
+        ) from self._error
 
     # --- rolling -------------------------------------------------------------------------------
 
@@ -268,7 +282,7 @@ class LogWriter(ClosedAtEnd):
     def _switch(self, old: Segment, following: CreatedLedger) -> None:
         """Close ``old`` while new adds wait, then send the waiting adds to ``following``."""
         with self._lock:
-            self._waiting = WaitingAdds()
+            self._waiting, self._open_handle = WaitingAdds(), None
         try:
             old.handle.close()
             end = old.first_offset + old.handle.last_add_confirmed + 1
@@ -278,6 +292,7 @@ class LogWriter(ClosedAtEnd):
             with self._lock:
                 self._segment = begun
                 self._send_waiting()
+                self._open_handle = begun.unlimited_handle
         except BookKeeperError as error:
             self._end(error)
             raise self._with_outcome(error) from error
@@ -291,7 +306,7 @@ class LogWriter(ClosedAtEnd):
         try:
             while left:
                 self._send_late(left[0])
-                self._segment.filling.add(left[0])
+                self._segment.filling.add(count_of(left[0].entries), left[0].byte_count)
                 left.popleft()
         except BaseException:
             self._waiting = WaitingAdds(left)
@@ -384,14 +399,14 @@ class LogWriter(ClosedAtEnd):
     def _stop_taking(self) -> bool:
         """Refuse further adds; return False if the writer was closed before."""
         with self._lock:
-            was_closed, self._is_closed = self._is_closed, True
+            was_closed, self._is_closed, self._open_handle = self._is_closed, True, None
         self._segments.watch.stop()
         return not was_closed
 
     def _end(self, error: BookKeeperError) -> None:
         self._segments.watch.stop()
         with self._lock:
-            self._error = error
+            self._error, self._open_handle = error, None
             waiting = self._no_longer_waiting()
         for add in waiting:
             told = LedgerClosedError(

@@ -25,6 +25,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.cluster.records import Versioned, back_off
 from bkspark.errors import (
+    BookKeeperError,
     LedgerClosedError,
     LedgerExistsError,
     MetadataVersionError,
@@ -35,6 +36,7 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.ledger.creating import log_of
+from bkspark.ledger.handles.promise import Unacknowledged
 from bkspark.ledger.recovery.recover import RecoveryReport, never, recover, take_over
 from bkspark.ledger.recovery.recoverer import Consent
 from bkspark.ledger.recovery.running import Runner
@@ -269,7 +271,21 @@ def resolve(cluster: Cluster, undecided: Undecided, password: Password) -> range
     return range(undecided.first_offset, undecided.first_offset + count)
 
 
-def with_outcome(error: BaseException, log_name: str, undecided: Undecided | None) -> BaseException:
+def undecided_of(first_offset: int, left: Unacknowledged) -> Undecided | None:
+    """Return a writer's entries without an acknowledgement; None if there are none.
+
+    Args:
+        first_offset: the offset of the ledger's entry 0.
+    """
+    if left.entry_count < 1:
+        return None
+    offset = first_offset + left.first_entry_id
+    return Undecided(left.ledger_id, left.first_entry_id, offset, left.entry_count, left.term)
+
+
+def with_outcome(
+    error: BookKeeperError, log_name: str, undecided: Undecided | None
+) -> BookKeeperError:
     """Add the undecided offsets to a writer's ``error``, so that no client appends them twice."""
     if undecided is None or not isinstance(error, _LEAVING_OPEN):
         return error

@@ -13,12 +13,14 @@ from bkspark import environment
 from bkspark.cluster import arguments
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun
+from bkspark.cluster.guards import CallbackGuard
 from bkspark.cluster.log_messages import tell
 from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import Versioned
 from bkspark.errors import BookKeeperError
 from bkspark.ledger.handles.entries import count_of
 from bkspark.ledger.handles.group_bounds import Entries
+from bkspark.ledger.handles.promise import Answers
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.protocol.ledger import sizes
@@ -124,9 +126,9 @@ class Filling:
     record_count: int = 0
     began: float = field(default_factory=environment.monotonic)
 
-    def add(self, add: Add) -> None:
-        self.entry_count += len(add.entries)
-        self.byte_count += add.byte_count
+    def add(self, entry_count: int, byte_count: int) -> None:
+        self.entry_count += entry_count
+        self.byte_count += byte_count
 
     def anew(self) -> "Filling":
         """Return an empty filling that begins now."""
@@ -140,13 +142,13 @@ class Filling:
 
     def reached(self) -> str:
         """Return the count that has reached its limit, in one line; empty if none has."""
-        for count, most, what in (
-            (self.record_count, self.policy.max_records, "records"),
-            (self.entry_count, self.policy.max_entries, "entries"),
-            (self.byte_count, self.policy.max_bytes, "bytes"),
-        ):
-            if most is not None and count >= most:
-                return f"it has {count} {what}"
+        policy = self.policy  # each append asks: a loop over the three would cost thrice as much
+        if policy.max_records is not None and self.record_count >= policy.max_records:
+            return f"it has {self.record_count} records"
+        if policy.max_entries is not None and self.entry_count >= policy.max_entries:
+            return f"it has {self.entry_count} entries"
+        if policy.max_bytes is not None and self.byte_count >= policy.max_bytes:
+            return f"it has {self.byte_count} bytes"
         return ""
 
     def _age(self) -> float:
@@ -160,9 +162,14 @@ class WaitingAdds:
     adds: deque[Add] = field(default_factory=deque)
     byte_count: int = 0
 
-    def add(self, add: Add) -> None:
+    def add(self, entries: Entries, byte_count: int) -> "Future[int]":
+        """Add entries; return the future of their last offset."""
+        future: Future[int] = Future()
+        future.set_running_or_notify_cancel()  # a submitted add cannot be cancelled
+        add = Add(entries, future, byte_count)
         self.adds.append(add)
         self.byte_count += add.weight
+        return future
 
 
 @dataclass(slots=True)
@@ -186,6 +193,12 @@ class Segment:
     @property
     def ledger_id(self) -> int:
         return self.handle.ledger_id
+
+    @property
+    def unlimited_handle(self) -> WriteHandle | None:
+        """The handle if no number of adds makes a roll due; None otherwise."""
+        is_plain = self.filling.policy == NEVER and not self.is_small
+        return self.handle if is_plain else None
 
     def why_due(self) -> str:
         """Return why to roll, or to check for bookies; empty if there is no reason."""
@@ -262,10 +275,12 @@ class Segments:
 
     Attributes:
         wait_seconds_max: how long a caller of the writer waits for an answer.
+        callbacks: knows the threads that run callbacks of the log's futures.
 
     Args:
         policy, settings: when to roll, and how to write.
         look: called repeatedly while the writer is short of bookies (``IdleWatch``).
+        answers: returns what the callers of a ledger's writer are told.
     """
 
     def __init__(
@@ -274,15 +289,19 @@ class Segments:
         password: Password,
         policy: RollPolicy,
         settings: WriterSettings,
+        *,
         look: Callable[[], bool],
+        answers: Callable[[int, CallbackGuard], Answers],
     ) -> None:
         self.watch = IdleWatch(look)
+        self.callbacks = CallbackGuard()
         timed = settings.with_metadata_timeout(cluster.store.seconds)
         self.wait_seconds_max = timed.wait_seconds_max
         self._cluster = cluster
         self._password = password
         self._policy = policy
         self._settings = settings
+        self._answers = answers
 
     def begin(
         self,
@@ -302,6 +321,7 @@ class Segments:
             settings=self._settings,
             standing=standing,
             unjoined=unjoined,
+            answers=self._answers(first_offset, self.callbacks),
         )
         handle.on_failure(self.watch.begin)
         is_small = sizes.wanted(seen.value) != seen.value.quorum

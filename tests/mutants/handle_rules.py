@@ -87,8 +87,8 @@ MUTANTS = (
     # --- callbacks -------------------------------------------------------------------------------
     Mutant(
         "room is waited for under the lock that callbacks take",
-        "LogWriter._send",
-        Replace("segment.handle.append_at_once", "segment.handle.append_many_async"),
+        "LogWriter._send_late",
+        Replace("self._segment.handle.append_at_once", "self._segment.handle.append_many_async"),
         (f"{PRESSURE}::test_what_waited_for_a_ledger_to_close_does_not_wait_for_room_again",),
     ),
     Mutant(
@@ -110,6 +110,27 @@ MUTANTS = (
         (f"{PRESSURE}::test_whatever_ends_a_roll_ends_the_wait",),
     ),
     # --- what an append is answered --------------------------------------------------------------
+    Mutant(
+        "an append that a roll overtook is refused",
+        "LogWriter.append_async",
+        Replace("handle is self._open_handle", "True"),
+        (f"{PRESSURE}::test_an_entry_that_a_roll_overtook_goes_into_the_next_ledger",),
+    ),
+    Mutant(
+        "what a closed log's writer is given is refused as its ledger's",
+        "LogWriter._stop_taking",
+        Replace("self._is_closed, True, None", "self._is_closed, True, self._open_handle"),
+        (f"{PRESSURE}::test_a_closed_writer_says_that_nothing_was_sent",),
+    ),
+    Mutant(
+        "a log's future gives the ledger's entry id",
+        "_in_offsets",
+        Replace(
+            "Answers(first_offset, explained, callbacks)",
+            "Answers(0, explained, callbacks)",
+        ),
+        (f"{PRESSURE}::test_a_future_costs_nothing_until_its_caller_looks_at_it",),
+    ),
     Mutant(
         "an append that nobody looks at is never done",
         "_settle_unawaited",

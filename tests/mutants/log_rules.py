@@ -62,8 +62,8 @@ MUTANTS = (
     ),
     Mutant(
         "fenced adds do not say what is undecided",
-        "LogWriter.undecided",
-        Replace("count < 1", "count >= 0"),
+        "undecided_of",
+        Replace("left.entry_count < 1", "left.entry_count >= 0"),
         (f"{TAKEOVERS}::test_rb_35_what_is_undecided_is_said_and_resolved",),
     ),
     Mutant(

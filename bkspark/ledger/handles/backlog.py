@@ -28,6 +28,7 @@ class Backlog:
         last_taken: the id of the last entry submitted, if nothing fails.
         last_promise: of that entry; None once the promise is settled.
         has_ended: whether submissions are refused.
+        is_held: whether submissions wait for ``force`` (deferred sync).
         renewals: how often a time limit began anew.
     """
 
@@ -38,6 +39,7 @@ class Backlog:
         self.last_taken = last_taken
         self.last_promise: Promise | None = None
         self.has_ended = False
+        self.is_held = is_held
         self.renewals = 0
         self._outstanding = 0
         self._room = threading.Condition()

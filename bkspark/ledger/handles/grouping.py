@@ -59,12 +59,16 @@ class Group:
     def byte_count(self) -> int:
         return sum(submitted.byte_count for submitted in self.submitted)
 
-    def last_ids(self) -> Iterator[tuple[Promise, int]]:
-        """Yield each submission's promise and last entry id, in entry order."""
-        entry_id = self.add.first_entry_id - 1
+    def last_numbers(self, first: int) -> Iterator[tuple[Promise, int]]:
+        """Yield each submission's promise and last entry's number, in entry order.
+
+        Args:
+            first: the number of the ledger's entry 0.
+        """
+        number = first + self.add.first_entry_id - 1
         for submitted in self.submitted:
-            entry_id += submitted.row_count
-            yield submitted.promise, entry_id
+            number += submitted.row_count
+            yield submitted.promise, number
 
 
 class OpenGroup:

@@ -3,10 +3,12 @@
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from bkspark.cluster.guards import CallbackGuard
 from bkspark.errors import BookKeeperError, NotEnoughBookiesError
 
 # --- promise -------------------------------------------------------------------------------------
@@ -118,6 +120,43 @@ def _settle_unawaited(left: Iterable[tuple[Promise, int]]) -> tuple[Promise, int
 # waits for it there. Without callbacks, the thread that has the news tells it.
 
 
+@dataclass(frozen=True, slots=True)
+class Unacknowledged:
+    """Entries that a writer has sent, or taken, and that are not acknowledged.
+
+    Attributes:
+        entry_count: may be 0.
+        term: the writer's.
+    """
+
+    ledger_id: int
+    first_entry_id: int
+    entry_count: int
+    term: int
+
+
+def _unchanged(error: BookKeeperError, _left: Unacknowledged) -> BookKeeperError:
+    return error
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What the callers of one writer are told.
+
+    A log's writer needs no futures of its own: its ledgers' futures give offsets.
+
+    Attributes:
+        first: the number of entry 0.
+        explained: returns the error of an entry from the writer's error. It refers to no handle,
+            because it lives as long as the writer's task.
+        callbacks: knows the threads that run callbacks.
+    """
+
+    first: int = 0
+    explained: Callable[[BookKeeperError, Unacknowledged], BookKeeperError] = _unchanged
+    callbacks: CallbackGuard = field(default_factory=CallbackGuard)
+
+
 class Teller:
     """Tells the callers of one writer.
 
@@ -127,8 +166,12 @@ class Teller:
     """
 
     def __init__(
-        self, lock: AbstractContextManager[object], leave: Callable[[Callable[[], None]], None]
+        self,
+        lock: AbstractContextManager[object],
+        leave: Callable[[Callable[[], None]], None],
+        answers: Answers,
     ) -> None:
+        self.answers = answers
         self._lock = lock
         self._leave = leave
         self._left = 0
@@ -155,19 +198,26 @@ class Teller:
 
     def fail(self, errors: Iterable[tuple[Promise, BookKeeperError]]) -> None:
         """Fail promises that are not settled; called by the writer's own task."""
-        self._by_thread = threading.get_ident()
-        for promise, error in errors:
-            if not promise.done():
-                promise.set_exception(error)
-        self._by_thread = None
+        with self._telling():
+            for promise, error in errors:
+                if not promise.done():
+                    promise.set_exception(error)
 
     def _tell(self, results: Iterator[tuple[Promise, int]], then: Callable[[], None]) -> None:
-        self._by_thread = threading.get_ident()
-        settle(results)
-        self._by_thread = None
+        with self._telling():
+            settle(results)
         with self._lock:
             self._left -= 1
             then()
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        self._by_thread = threading.get_ident()
+        try:
+            with self.answers.callbacks.completing():
+                yield
+        finally:
+            self._by_thread = None
 
 
 # --- rolls ---------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ from bkspark.ledger.handles.entries import RecordEncoder
 from bkspark.ledger.handles.grouping import Group, Submission
 from bkspark.ledger.handles.lane import Appender, Lane, Lanes, seconds_for
 from bkspark.ledger.handles.membership import Membership, News
-from bkspark.ledger.handles.promise import Promise, Rolls, Teller
+from bkspark.ledger.handles.promise import Answers, Promise, Rolls, Teller, Unacknowledged
 from bkspark.ledger.handles.settings import USUAL, WriterSettings
 from bkspark.progress import overslept
 from bkspark.protocol.ledger.metadata import CommitTimes, LedgerMetadata
@@ -234,6 +234,7 @@ class WriterRunner:
         members: Membership,
         encoder: RecordEncoder,
         settings: WriterSettings = USUAL,
+        answers: Answers | None = None,
     ) -> None:
         self.machine = machine
         begin = machine.pending.last_add_confirmed
@@ -244,7 +245,7 @@ class WriterRunner:
         self._turns = Turns()
         self._members = members
         self._encoder = encoder
-        self._teller = Teller(self._lock, self._own_work.put)
+        self._teller = Teller(self._lock, self._own_work.put, answers or Answers())
         ledger_id = machine.metadata.ledger_id
         self._rolls = Rolls(ledger_id, self._teller, self._own_work.put, self._go_on)
         with self._lock:
@@ -312,6 +313,19 @@ class WriterRunner:
         acknowledgement.
         """
         return self._teller.is_telling_here
+
+    @property
+    def answers(self) -> Answers:
+        """What callers are told."""
+        return self._teller.answers
+
+    @property
+    def unacknowledged(self) -> Unacknowledged:
+        """The entries without an acknowledgement: those sent, or all taken with deferred sync."""
+        pending, backlog, mine = self.machine.pending, self.backlog, self.metadata
+        first = pending.last_add_confirmed + 1
+        last = backlog.last_taken if backlog.is_held else pending.last_add_pushed
+        return Unacknowledged(mine.ledger_id, first, last - first + 1, mine.term)
 
     @property
     def metadata(self) -> LedgerMetadata:
@@ -506,7 +520,8 @@ class WriterRunner:
         groups = self.backlog.done((add.first_entry_id for add in adds), is_kept=is_kept)
         self._deadlines.acknowledged()
         last = groups[-1].submitted[-1].promise
-        results = chain.from_iterable(group.last_ids() for group in groups)
+        first = self.answers.first
+        results = chain.from_iterable(group.last_numbers(first) for group in groups)
         self._teller.tell(results, partial(self._told, last))
 
     def _told(self, last: Promise) -> None:
@@ -564,7 +579,9 @@ class WriterRunner:
         self.error = self.error and error
         sent = chain.from_iterable(group.submitted for group in self.backlog.groups.values())
         waiting = [left.promise for left in (*sent, *self.backlog.gathered)]
-        self._teller.fail((promise, error) for promise in (*waiting, *self._rolls.taken()))
+        told = self.answers.explained(error, self.unacknowledged)
+        self._teller.fail((promise, told) for promise in waiting)
+        self._teller.fail((promise, error) for promise in self._rolls.taken())
         self._turns.is_over = True
 
     def _never_sent(self) -> BookKeeperError:

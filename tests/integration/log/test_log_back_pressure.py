@@ -9,6 +9,7 @@ import pytest
 
 from bkspark.errors import InvalidRequestError, LedgerClosedError, NotEnoughBookiesError
 from bkspark.ledger.handles import backlog
+from bkspark.ledger.handles.promise import Promise
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.log import log_writer
 from bkspark.log.log_writer import LogWriter
@@ -182,7 +183,7 @@ def test_nothing_passes_what_could_not_be_sent(rolling, monkeypatch: pytest.Monk
 
 def test_an_entry_that_is_none_stops_nobody(rolling) -> None:
     writer, held, first = rolling
-    wrong, right = writer._add([], 0), writer.append_async(b"right")
+    wrong, right = writer._add([], 0, 0), writer.append_async(b"right")
     held.let_go()
     assert [future.result(120) for future in (first, right)] == [0, 1]
     with pytest.raises(InvalidRequestError):
@@ -262,3 +263,41 @@ def test_force_covers_what_waits_for_a_ledger_to_close(rolling, memory_rig: Rig)
     behind.gate.set()
     forced.join(120)
     assert (is_waiting, taken.done(), first.result(120)) == (True, True, 0)
+
+
+# --- futures -------------------------------------------------------------------------------------
+
+
+def test_a_future_costs_nothing_until_its_caller_looks_at_it(memory_rig: Rig) -> None:
+    with held_writer(memory_rig) as (writer, _held):
+        writer.append(b"0")
+        writer.roll()
+        future = writer.append_async(b"1")
+        assert writer.append(b"2") == 2
+        assert isinstance(future, Promise)
+        assert (future.is_awaited, future.result()) == (False, 1)
+
+
+def test_an_entry_that_a_roll_overtook_goes_into_the_next_ledger(
+    memory_rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with held_writer(memory_rig) as (writer, _held):
+        assert writer.append(b"0") == 0
+        append, before = WriteHandle.append_async, writer.ledger_id
+
+        def behind_a_roll(handle: WriteHandle, value: bytes) -> "Future[int]":
+            if handle.ledger_id == before:
+                writer.roll()
+            return append(handle, value)
+
+        monkeypatch.setattr(WriteHandle, "append_async", behind_a_roll)
+        assert writer.append(b"1") == 1
+        assert writer.ledger_id != before
+
+
+def test_a_closed_writer_says_that_nothing_was_sent(memory_rig: Rig) -> None:
+    with held_writer(memory_rig) as (writer, _held):
+        writer.append(b"0")
+        writer.close()
+        with pytest.raises(LedgerClosedError, match="this writer of log wal has ended, so this"):
+            writer.append(b"1")
