@@ -25,7 +25,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import UnauthorizedError
 from bkspark.ledger.recovery.running import Runner
-from bkspark.protocol.defaults import THRESHOLD
+from bkspark.protocol.bounds import THRESHOLD
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.upkeep.balancing import Load, Movable, Move, farthest, moves_of

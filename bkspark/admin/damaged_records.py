@@ -37,18 +37,13 @@ from bkspark.errors import (
 )
 from bkspark.format import cluster as cluster_format
 from bkspark.format import (
-    cursor_record,
-    damage_record,
-    gone_record,
     layout,
-    lease_record,
     ledger_metadata,
     log_page,
     log_record,
-    open_ledgers,
-    report_record,
     strict_json,
     tier_record,
+    upkeep_records,
 )
 from bkspark.format import recovery as recovery_format
 from bkspark.metadata import uri as metadata_stores
@@ -438,23 +433,23 @@ def _decoder(key: str) -> Callable[[bytes], object]:
     by_name: dict[str, Callable[[str, bytes], object]] = {
         "away": recovery_format.decode_away,
         "bookies": cluster_format.decode_bookie,
-        "damaged": damage_record.decode,
-        "leases": lease_record.decode,
+        "damaged": upkeep_records.decode_damage,
+        "leases": upkeep_records.decode_lease,
         "logs": log_record.decode,
         "lost": recovery_format.decode_lost,
-        "reports": report_record.decode,
+        "reports": upkeep_records.decode_report,
     }
     by_number: dict[str, Callable[[int, bytes], object]] = {
-        "gone": gone_record.decode,
+        "gone": upkeep_records.decode_gone,
         "ledgers": ledger_metadata.decode,
         "recoveries": recovery_format.decode_stuck,
     }
     by_key: dict[str, Callable[[str, bytes], object]] = {
         "counters": cluster_format.decode_counter,
-        "open": open_ledgers.decode,
+        "open": upkeep_records.decode_sightings,
     }
     of_log: dict[str, Callable[[str, str, bytes], object]] = {
-        "cursors": cursor_record.decode,
+        "cursors": upkeep_records.decode_cursor,
         "pages": log_page.decode,
         "tierpages": tier_record.decode_any_page,
     }

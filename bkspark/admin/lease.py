@@ -35,8 +35,8 @@ from bkspark.errors import (
     LedgerExistsError,
     MetadataVersionError,
 )
-from bkspark.format import layout, lease_record
-from bkspark.format.lease_record import Lease, Process
+from bkspark.format import layout, upkeep_records
+from bkspark.format.upkeep_records import Lease, Process
 
 # --- this process --------------------------------------------------------------------------------
 # Identify this process, and find out whether another process is surely gone.
@@ -152,8 +152,8 @@ class Leases:
             cluster.store,
             cluster.cluster_id,
             layout.lease_key,
-            lease_record.encode,
-            lease_record.decode,
+            upkeep_records.encode_lease,
+            upkeep_records.decode_lease,
         )
         self._mine = Lease(verb, environment.token(), this_process(), environment.now_ms())
         self.verb = verb

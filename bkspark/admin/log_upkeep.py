@@ -23,7 +23,7 @@ from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import BookKeeperError
 from bkspark.log import truncation
 from bkspark.log.truncation import Truncation, TruncationPlan
-from bkspark.protocol.defaults import TARGET_BYTES
+from bkspark.protocol.bounds import TARGET_BYTES
 from bkspark.protocol.log.compaction import MergeRange, runs_of
 from bkspark.protocol.log.record import LogRecord
 

@@ -12,6 +12,7 @@ from bkspark import environment
 if TYPE_CHECKING:
     from bkspark.cluster.cluster import Cluster
     from bkspark.cluster.fan_out import Heartbeat
+    from bkspark.format.cluster import BookieRecord
     from bkspark.ledger.recovery.running import Runner
 
 # --- pace ----------------------------------------------------------------------------------------
@@ -211,7 +212,7 @@ def noted(cluster: "Cluster", report: Report, began_ms: int) -> Report:
 
     If the note cannot be stored, the work stays done and the report lists the failed note.
     """
-    from bkspark.format.report_record import ReportRecord
+    from bkspark.format.upkeep_records import ReportRecord
 
     record = ReportRecord(
         report.verb, began_ms, environment.now_ms(), len(report.left), report.counters
@@ -224,3 +225,21 @@ def noted(cluster: "Cluster", report: Report, began_ms: int) -> Report:
     return replace(
         report, left=[*report.left, left], summary=report.summary or "but the report was not stored"
     )
+
+
+def report_of(
+    verb: str,
+    record: "BookieRecord",
+    steps: Sequence[str] = (),
+    *,
+    is_done: bool = False,
+    left: Sequence[Left] = (),
+) -> Report:
+    """Return the report of the steps of a call about one bookie.
+
+    Args:
+        steps: in order; empty without work.
+        is_done: whether the steps were taken; False in a dry run.
+    """
+    plan = {"bookie_id": record.bookie_id, "incarnation": record.incarnation, "steps": list(steps)}
+    return Report(verb, plan, {"steps": len(steps)} if is_done and steps else {}, left)

@@ -15,7 +15,7 @@ from bkspark.admin.repairing import repair_command as repairing
 from bkspark.admin.scrubbing import scrub as scrubbing
 from bkspark.admin.survey import Survey
 from bkspark.cluster.bookie_status import BookieStatus
-from bkspark.format.report_record import ReportRecord
+from bkspark.format.upkeep_records import ReportRecord
 
 WRITABLE, READ_ONLY, UNREGISTERED = 1, 0, -1
 """Values of BookKeeper's SERVER_STATUS."""

@@ -12,8 +12,8 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.log_messages import tell
 from bkspark.cluster.records import Records
 from bkspark.errors import BookKeeperError
-from bkspark.format import damage_record, layout
-from bkspark.format.damage_record import FILES_MAX, LEDGERS_MAX, DamagedCopies, Mark, bounded
+from bkspark.format import layout, upkeep_records
+from bkspark.format.upkeep_records import FILES_MAX, LEDGERS_MAX, DamagedCopies, Mark, bounded
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 
 logger = logging.getLogger(__name__)
@@ -112,8 +112,8 @@ def _records(cluster: Cluster) -> Records[DamagedCopies]:
         cluster.store,
         cluster.cluster_id,
         layout.damaged_key,
-        damage_record.encode,
-        damage_record.decode,
+        upkeep_records.encode_damage,
+        upkeep_records.decode_damage,
     )
 
 

@@ -30,14 +30,14 @@ from bkspark.errors import (
     CorruptDataError,
     NoSuchLedgerError,
 )
-from bkspark.format import layout, open_ledgers
-from bkspark.format.open_ledgers import LEDGERS_MAX, Sightings
+from bkspark.format import layout, upkeep_records
+from bkspark.format.upkeep_records import SIGHTINGS_MAX, Sightings
 from bkspark.ledger.creating import log_of
 from bkspark.ledger.journals.journal_reader import find_journals, journals_of
 from bkspark.ledger.journals.member_journals import Taken
 from bkspark.ledger.recovery.running import Runner
 from bkspark.log.recovering import is_gone_on_with, recover_ledger
-from bkspark.protocol.defaults import OPEN_GRACE_SECONDS
+from bkspark.protocol.bounds import OPEN_GRACE_SECONDS
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.deletion import without_front
 from bkspark.protocol.ledger.locations import Locations
@@ -294,8 +294,8 @@ class OpenLedgers:
             cluster.store,
             cluster.cluster_id,
             lambda name: name,
-            open_ledgers.encode,
-            open_ledgers.decode,
+            upkeep_records.encode_sightings,
+            upkeep_records.decode_sightings,
         )
 
     def look(self, ledgers: Sequence[LedgerMetadata], run: Runner, now_ms: int) -> SightingRound:
@@ -323,7 +323,7 @@ class OpenLedgers:
         Returns:
             Why the note may not be stored, in one line; empty on success.
         """
-        kept = sorted(seen.values(), key=lambda one: (one.since_ms, one.ledger_id))[:LEDGERS_MAX]
+        kept = sorted(seen.values(), key=lambda one: (one.since_ms, one.ledger_id))[:SIGHTINGS_MAX]
         after = {one.ledger_id: one for one in sorted(kept, key=lambda one: one.ledger_id)}
         known = self._notes.get(layout.OPEN_LEDGERS_KEY)
         if after == ({} if known is None else known.value):

@@ -13,13 +13,11 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.records import Versioned
 from bkspark.errors import BookKeeperError, CorruptDataError, InvalidRequestError, NoSuchLedgerError
 from bkspark.format import cluster as cluster_format
-from bkspark.format import cookie as cookie_format
-from bkspark.format import cursor_record, damage_record, gone_record, layout, strict_json
+from bkspark.format import layout, strict_json, upkeep_records
 from bkspark.format import recovery as recovery_format
-from bkspark.format.cluster import BookieRecord, ClusterRecord
-from bkspark.format.cookie import Cookie
-from bkspark.format.damage_record import DamagedCopies
+from bkspark.format.cluster import BookieRecord, ClusterRecord, Cookie
 from bkspark.format.recovery import LostBookie, StuckRecovery
+from bkspark.format.upkeep_records import DamagedCopies
 from bkspark.metadata.contract import MetadataStore
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
@@ -39,11 +37,11 @@ _SET_ASIDE = b"bkspark: this record was set aside\n"
 
 def _cursor(name: str, nonce: str) -> bytes:
     log, _, cursor = name.partition("/")
-    return cursor_record.encode(CursorRecord(log, cursor, 0, 0).deleted(), nonce)
+    return upkeep_records.encode_cursor(CursorRecord(log, cursor, 0, 0).deleted(), nonce)
 
 
 def _gone(name: str, nonce: str) -> bytes:
-    return gone_record.encode(layout.parse_ledger_key(name), frozenset(), nonce)
+    return upkeep_records.encode_gone(layout.parse_ledger_key(name), frozenset(), nonce)
 
 
 def _stuck(name: str, nonce: str) -> bytes:
@@ -55,7 +53,7 @@ def _stuck(name: str, nonce: str) -> bytes:
 
 IN_PLACE: dict[str, Callable[[str, str], bytes]] = {
     "cursors": _cursor,
-    "damaged": lambda name, nonce: damage_record.encode(DamagedCopies(name), nonce),
+    "damaged": lambda name, nonce: upkeep_records.encode_damage(DamagedCopies(name), nonce),
     "gone": _gone,
     "ledgers": lambda _name, _nonce: _SET_ASIDE,
     "pages": lambda _name, _nonce: _SET_ASIDE,
@@ -151,7 +149,7 @@ def _cookie_at(url: str, unless: str) -> Cookie:
     try:
         plain, store = split_store(url)
         found = places.cookie_at(BookieAddress("", "", "", plain, store=store))
-        cookie = cookie_format.decode(found or b"")
+        cookie = cluster_format.decode_cookie(found or b"")
     except BookKeeperError as error:
         raise InvalidRequestError(
             f"{shown_url(url)} has no cookie to read: {error.args[0]}"

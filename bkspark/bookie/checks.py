@@ -15,7 +15,7 @@ from bkspark.errors import (
     InvalidRequestError,
     NothingSentError,
 )
-from bkspark.format import cookie as cookie_format
+from bkspark.format import cluster as cluster_format
 from bkspark.storage.access import who_may
 from bkspark.storage.address import shown_url
 
@@ -31,7 +31,7 @@ _PART = r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}"
 _NAME = re.compile(rf"{_PART}(?:/{_PART}){{0,15}}")
 
 # Every look-up begins with a cookie, nearly always the same bytes; refusals are not remembered.
-_decode = lru_cache(maxsize=64)(cookie_format.decode)
+_decode = lru_cache(maxsize=64)(cluster_format.decode_cookie)
 
 
 @lru_cache(maxsize=4096)

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from bkspark.bookie.checks import UnavailableOnOSError
 from bkspark.errors import CorruptDataError, InvalidRequestError
-from bkspark.format import cookie as cookie_format
+from bkspark.format import cluster as cluster_format
 from bkspark.format.layout import COOKIE
 from bkspark.storage import posix_calls
 from bkspark.storage.access import FOLDER_MODE, Access, NotPrivateError, settle_place
@@ -135,7 +135,7 @@ def domain_of(device: int) -> str:
 def _group_in(cookie: bytes) -> int | None:
     """The group in the cookie; None for an invalid cookie, which its reader refuses."""
     try:
-        return cookie_format.decode(cookie).group
+        return cluster_format.decode_cookie(cookie).group
     except CorruptDataError:
         return None
 

@@ -16,7 +16,7 @@ from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError
 from bkspark.format import layout
-from bkspark.format.report_record import ReportRecord
+from bkspark.format.upkeep_records import ReportRecord
 from bkspark.protocol.bookies import Candidate, shared_domains
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.locations import Locations

@@ -18,10 +18,9 @@ from bkspark.bookie.contract import BookieStorage
 from bkspark.bookie.posix_place import path_of
 from bkspark.bookie.uri import storage
 from bkspark.errors import CorruptDataError, InvalidRequestError
-from bkspark.format import cookie as cookie_format
+from bkspark.format import cluster as cluster_format
 from bkspark.format import layout
-from bkspark.format.cluster import BookieRecord
-from bkspark.format.cookie import Cookie
+from bkspark.format.cluster import BookieRecord, Cookie
 from bkspark.storage.address import parse, require_fit, shown_url, split_store
 from bkspark.storage.connection import endpoint_of
 from bkspark.storage.file_systems import why_unsafe
@@ -195,7 +194,7 @@ def admit(site: Site, url: str, bookie_id: str, *, accepts_risk: bool = False) -
         storage_risk=risk,
         store=store,
     )
-    return NewBookie(place, found or cookie_format.encode(cookie), record)
+    return NewBookie(place, found or cluster_format.encode_cookie(cookie), record)
 
 
 def _require_new_place(site: Site, url: str) -> None:
@@ -225,7 +224,7 @@ def _begun(site: Site, url: str, cookie: bytes, bookie_id: str) -> Cookie:
     """
     shown = shown_url(url)
     try:
-        found = cookie_format.decode(cookie)
+        found = cluster_format.decode_cookie(cookie)
     except CorruptDataError as error:
         raise InvalidRequestError(
             f"{shown} has an unreadable cookie: {error.args[0]}",

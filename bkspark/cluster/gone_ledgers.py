@@ -18,8 +18,8 @@ from bkspark.errors import (
     NothingSentError,
     OutcomeUnknownError,
 )
-from bkspark.format import gone_record, layout
-from bkspark.format.gone_record import GoneIds
+from bkspark.format import layout, upkeep_records
+from bkspark.format.upkeep_records import GoneIds
 from bkspark.metadata.contract import MetadataStore
 
 _UNREADABLE = (CorruptDataError, NothingSentError, OutcomeUnknownError)
@@ -42,8 +42,8 @@ class GoneLedgers:
             store,
             cluster_id,
             lambda name: layout.gone_key(int(name)),
-            lambda page, nonce: gone_record.encode(*page, nonce),
-            lambda name, data: (int(name), gone_record.decode(int(name), data)),
+            lambda page, nonce: upkeep_records.encode_gone(*page, nonce),
+            lambda name, data: (int(name), upkeep_records.decode_gone(int(name), data)),
         )
 
     def all(self) -> set[int]:

@@ -18,11 +18,11 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.format import cluster as cluster_format
-from bkspark.format import layout, report_record, strict_json
+from bkspark.format import layout, strict_json, upkeep_records
 from bkspark.format import recovery as recovery_format
 from bkspark.format.cluster import ClusterRecord
 from bkspark.format.recovery import AwayBookie, LostBookie, StuckRecovery
-from bkspark.format.report_record import ReportRecord
+from bkspark.format.upkeep_records import ReportRecord
 from bkspark.metadata import uri as metadata_stores
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
 
@@ -409,7 +409,11 @@ class UpkeepRecords:
             recovery_format.decode_away,
         )
         self.reports: Notes[ReportRecord] = Notes(
-            store, cluster_id, layout.report_key, report_record.encode, report_record.decode
+            store,
+            cluster_id,
+            layout.report_key,
+            upkeep_records.encode_report,
+            upkeep_records.decode_report,
         )
 
 

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 
 from bkspark.format import spark_types
 from bkspark.format.digest import Buffer, crc32c
-from bkspark.format.tier_digests import WINDOW_OFFSETS_MAX
+from bkspark.format.tier_record import WINDOW_OFFSETS_MAX
 
 _WINDOW_BYTES = 64 * 2**20
 """Aimed payload of a window, because its rows are held in memory twice to be compared."""

@@ -31,8 +31,7 @@ from bkspark.format.arrow_schema import OFFSET_COLUMN
 from bkspark.ledger.creating import COMPACT, CreatedLedger, create_ledger, of_log, replacing
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.record_writer import RecordWriter
-from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest
-from bkspark.log.batch.write_target import target_of
+from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest, target_of
 from bkspark.log.creating import drop_unlisted
 from bkspark.log.reading.log_view import was_set_aside
 from bkspark.log.reading.ordered_read import OrderedRead

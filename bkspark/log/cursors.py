@@ -12,7 +12,7 @@ from bkspark.errors import (
     NoSuchEntryError,
     NoSuchLedgerError,
 )
-from bkspark.format import cursor_record, layout
+from bkspark.format import layout, upkeep_records
 from bkspark.protocol.log.cursor import CursorRecord
 from bkspark.protocol.log.record import LogRecord
 
@@ -202,6 +202,6 @@ def _records(cluster: Cluster, log_name: str) -> Records[CursorRecord]:
         cluster.store,
         cluster.cluster_id,
         lambda name: layout.cursor_key(log_name, name),
-        cursor_record.encode,
-        lambda name, data: cursor_record.decode(log_name, name, data),
+        upkeep_records.encode_cursor,
+        lambda name, data: upkeep_records.decode_cursor(log_name, name, data),
     )

@@ -80,10 +80,9 @@ from bkspark.format import arrow_schema
 from bkspark.ledger.creating import APPEND, STREAM, WRITER, CreatedLedger, stores_inline
 from bkspark.ledger.recovery.recover import take_over
 from bkspark.log import rolling
-from bkspark.log.creating import create_log_ledger, drop_unlisted
+from bkspark.log.creating import create_log_ledger, drop_unlisted, schema_after
 from bkspark.log.recovering import duel, with_closed_tail
 from bkspark.log.rolling import Segment
-from bkspark.log.schema import schema_after
 from bkspark.log.truncation import retain_after_roll
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.locations import Locations

@@ -30,9 +30,9 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import arrow_schema, layout
 from bkspark.format.arrow_schema import METADATA_COLUMNS
+from bkspark.log.creating import is_undecided
 from bkspark.log.reading.log_view import LogView, LogWatch
 from bkspark.log.reading.read_slices import OffsetRange
-from bkspark.log.schema import is_undecided
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import (

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bkspark.storage.folders import Folder, fetch_ahead
-from bkspark.table.asking import asking_for
+from bkspark.table.asking import asking_for, path_below
 from bkspark.table.deletion_vectors import (
     ABSOLUTE,
     INLINE,
@@ -22,7 +22,6 @@ from bkspark.table.deletion_vectors import (
     inline_rows,
     stored_rows,
 )
-from bkspark.table.paths import path_below
 from bkspark.table.snapshot import TableFile
 
 BATCH_ROWS = 65_536

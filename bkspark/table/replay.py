@@ -5,20 +5,277 @@ never wrong rows.
 Rule 2. A file is live if the last action of its path and deletion vector adds it.
 """
 
-from collections.abc import Iterable, Mapping
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from bkspark.errors import CorruptDataError, UnsupportedTableError
 from bkspark.format.arrow_schema import OFFSET_COLUMN
 from bkspark.storage.address import shown_url
 from bkspark.storage.folders import Folder
-from bkspark.table.asking import FileGoneError, asking_for
-from bkspark.table.checkpoints import Action, parse_lines, read_checkpoint
+from bkspark.table.asking import FileGoneError, asking_for, path_below
 from bkspark.table.deletion_vectors import DeletionVector
 from bkspark.table.delta_types import TableColumn, parse_schema, unmapped
-from bkspark.table.log_files import LOG, Checkpoint, LogFiles, commit_name
-from bkspark.table.paths import path_below
 from bkspark.table.snapshot import Snapshot, TableFile, statistics_of
+
+# --- log files -----------------------------------------------------------------------------------
+# The files of a table's log: which there are, and which of them make a version.
+#
+# Rule 1. ``_last_checkpoint`` only says where a listing may begin. It may be old, wrong or absent.
+# Rule 2. A version is a complete checkpoint and each commit after it, or each commit from 0 on.
+
+
+LOG = "_delta_log"
+SIDECARS = f"{LOG}/_sidecars"
+_HINT = f"{LOG}/_last_checkpoint"
+_HINT_BYTES = 2**16
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(
+    r"(\d{20})\.checkpoint"
+    r"(?:\.(?P<part>\d{10})\.(?P<of>\d{10})|\.(?P<uuid>[0-9a-f-]{36}))?\.(?P<kind>parquet|json)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A complete checkpoint: one file, or all parts."""
+
+    version: int
+    names: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class LogFiles:
+    """The files of a listing.
+
+    Attributes:
+        sizes: of each file, by name.
+        commits: the versions that have a commit.
+        checkpoints: the complete ones, newest first.
+    """
+
+    sizes: dict[str, int]
+    commits: set[int] = field(default_factory=set)
+    checkpoints: list[Checkpoint] = field(default_factory=list)
+
+    @property
+    def newest(self) -> int:
+        """The newest version; -1 if there is none."""
+        return max((*self.commits, *(found.version for found in self.checkpoints)), default=-1)
+
+    def checkpoints_for(self, version: int) -> Iterator[Checkpoint | None]:
+        """Where the replay of ``version`` may begin, best first; None is the first commit.
+
+        A beginning that lacks a commit after it is left out.
+        """
+        for found in self.checkpoints:
+            if found.version <= version and self._has_commits(found.version + 1, version):
+                yield found
+        if self._has_commits(0, version):
+            yield None
+
+    def first_missing(self, version: int) -> int:
+        """The newest commit that the replay of ``version`` would need and that is absent."""
+        return next((n for n in range(version, -1, -1) if n not in self.commits), 0)
+
+    def _has_commits(self, first: int, last: int) -> bool:
+        return all(number in self.commits for number in range(first, last + 1))
+
+
+def commit_name(version: int) -> str:
+    return f"{version:020d}.json"
+
+
+def list_log(folder: Folder, version: int | None, *, uses_hint: bool) -> LogFiles:
+    """List the files that the replay of ``version``, or of the newest one, needs.
+
+    Args:
+        uses_hint: list only from the last checkpoint on, if there is a complete one.
+    """
+    hint = _hinted(folder) if uses_hint else 0
+    if hint > 0 and (version is None or version >= hint):
+        found = _parsed(folder.sizes(LOG, after=f"{hint - 1:020d}.~"))
+        if any(checkpoint.version <= (version or found.newest) for checkpoint in found.checkpoints):
+            return found
+    return _parsed(folder.sizes(LOG))
+
+
+def _hinted(folder: Folder) -> int:
+    """The version in ``_last_checkpoint``; 0 if there is none that can be read."""
+    try:
+        found = json.loads(folder.read(_HINT, 0, _HINT_BYTES))
+    except (FileNotFoundError, ValueError):
+        return 0
+    version = found.get("version") if isinstance(found, dict) else None
+    return version if isinstance(version, int) and 0 < version < 10**20 else 0
+
+
+def _parsed(sizes: dict[str, int]) -> LogFiles:
+    found = LogFiles(sizes)
+    parts: dict[tuple[int, int], dict[int, str]] = defaultdict(dict)
+    for name in sizes:
+        if commit := _COMMIT.fullmatch(name):
+            found.commits.add(int(commit[1]))
+        elif match := _CHECKPOINT.fullmatch(name):
+            version = int(match[1])
+            if match["part"]:
+                parts[version, int(match["of"])][int(match["part"])] = name
+            elif match["uuid"] or match["kind"] == "parquet":
+                found.checkpoints.append(Checkpoint(version, (name,)))
+    for (version, count), names in parts.items():
+        if sorted(names) == list(range(1, count + 1)):
+            ordered = tuple(names[number] for number in sorted(names))
+            found.checkpoints.append(Checkpoint(version, ordered))
+    found.checkpoints.sort(key=lambda checkpoint: checkpoint.version, reverse=True)
+    return found
+
+
+# --- checkpoints ---------------------------------------------------------------------------------
+# Reads a checkpoint: the live files and the settings of a table at one version.
+#
+# A checkpoint is one Parquet file, several parts, or a Parquet or JSON file that names further
+# files (sidecars). Only the columns that a reader uses are read.
+
+
+_SMALL = ("protocol", "metaData", "txn", "sidecar")
+_ADD = ("path", "size", "partitionValues", "stats", "deletionVector")
+_BOUNDS = ("minValues", "maxValues", "nullCount")
+_BATCH_ROWS = 8192
+
+Action = Mapping[str, Any]
+
+
+def read_checkpoint(
+    folder: Folder,
+    checkpoint: Checkpoint,
+    sizes: Mapping[str, int],
+    offset_column: Callable[[], str],
+) -> Iterator[tuple[str, list[Action]]]:
+    """The actions of a checkpoint, some at a time, with the name of their file.
+
+    The actions of data files come last.
+
+    Args:
+        sizes: of the files in the log.
+        offset_column: returns the physical name of the column of offsets, for its statistics.
+            Called after all other actions.
+    """
+    sidecars: list[Mapping[str, Any]] = []
+    with ExitStack() as opened:
+        files = []
+        for name in checkpoint.names:
+            path = f"{LOG}/{name}"
+            if name.endswith(".json"):
+                found = _json(folder, path)
+            else:
+                file = opened.enter_context(_opened(folder, path, sizes[name]))
+                files.append((path, file))
+                found = _small_actions(folder.url, path, file)
+            yield path, found
+            sidecars += [action["sidecar"] for action in found if action.get("sidecar")]
+        for path, file in files:
+            for adds in _adds(folder.url, path, file, offset_column()):
+                yield path, adds
+    for path, size in dict.fromkeys(_sidecar(folder.url, checkpoint, one) for one in sidecars):
+        with _opened(folder, path, size) as file:
+            for adds in _adds(folder.url, path, file, offset_column()):
+                yield path, adds
+
+
+def parse_lines(data: bytes) -> list[Action]:
+    """The actions in the lines of a commit, or of a checkpoint in JSON.
+
+    Raises:
+        ValueError: a line is cut short or malformed, or there is none.
+    """
+    actions = [json.loads(line) for line in data.decode().split("\n") if line.strip()]
+    if not actions:
+        raise ValueError("it is empty")
+    if not all(isinstance(action, dict) for action in actions):
+        raise ValueError("a line is no action")
+    return actions
+
+
+def _json(folder: Folder, path: str) -> list[Action]:
+    with asking_for(folder.url, path):
+        return parse_lines(folder.read(path))
+
+
+def _sidecar(url: str, checkpoint: Checkpoint, sidecar: Mapping[str, Any]) -> tuple[str, int]:
+    with asking_for(url, f"{LOG}/{checkpoint.names[0]}"):
+        name, size = sidecar["path"], sidecar["sizeInBytes"]
+        if not isinstance(name, str) or not isinstance(size, int) or "/" in name:
+            raise ValueError(f"sidecar {str(name)[:100]!r} is malformed")
+        return f"{SIDECARS}/{name}", size
+
+
+@contextmanager
+def _opened(folder: Folder, path: str, size: int) -> Iterator[Any]:
+    import pyarrow.parquet as pq
+
+    with ExitStack() as opened:
+        with asking_for(folder.url, path):
+            source = opened.enter_context(folder.open(path, size))
+            file = pq.ParquetFile(source)
+        yield file
+
+
+def _small_actions(url: str, path: str, file: Any) -> list[Action]:
+    found: list[Action] = []
+    with asking_for(url, path):
+        for name in _SMALL:
+            if name in file.schema_arrow.names:
+                column = file.read([name], use_threads=False).column(name)
+                found += [{name: value} for value in _values(column)]
+    return found
+
+
+def _values(column: Any) -> list[Any]:
+    """The values of a column that are not null."""
+    return list(column.filter(column.is_valid()).to_pylist(maps_as_pydicts="strict"))
+
+
+def _adds(url: str, path: str, file: Any, offset_column: str) -> Iterator[list[Action]]:
+    with asking_for(url, path):
+        if "add" not in file.schema_arrow.names:
+            return
+        names = _columns_of_adds(file, offset_column)
+        batches = file.iter_batches(_BATCH_ROWS, columns=names, use_threads=False)
+    while True:
+        with asking_for(url, path):
+            batch = next(batches, None)
+            if batch is None:
+                return
+            values = _values(batch.column("add"))
+        yield [{"add": _with_statistics(value)} for value in values]
+
+
+def _columns_of_adds(file: Any, offset_column: str) -> list[str]:
+    wanted = [f"add.{name}" for name in _ADD]
+    wanted += [f"add.stats_parsed.{part}.{offset_column}" for part in _BOUNDS]
+    wanted.append("add.stats_parsed.numRecords")
+    paths = [file.schema.column(number).path for number in range(len(file.schema))]
+    return [
+        path
+        for path in paths
+        if any(path == name or path.startswith(f"{name}.") for name in wanted)
+    ]
+
+
+def _with_statistics(add: dict[str, Any]) -> dict[str, Any]:
+    """Take the statistics from where they are: in JSON, or in columns."""
+    parsed = add.pop("stats_parsed", None)
+    if add.get("stats") is None:
+        add["stats"] = parsed
+    return add
+
+
+# --- replay --------------------------------------------------------------------------------------
+
 
 READER_FEATURES = frozenset(
     {

@@ -19,8 +19,7 @@ from bkspark.errors import (
 from bkspark.storage.address import shown_url
 from bkspark.storage.folders import Folder, open_folder
 from bkspark.table.asking import FileGoneError, asking_for
-from bkspark.table.log_files import LOG, LogFiles, commit_name, list_log
-from bkspark.table.replay import first_success, read_commit
+from bkspark.table.replay import LOG, LogFiles, commit_name, first_success, list_log, read_commit
 from bkspark.table.snapshot import Commit, Snapshot
 
 _LISTINGS = 4

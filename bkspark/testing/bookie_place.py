@@ -16,9 +16,9 @@ import pytest
 from bkspark.bookie import uri
 from bkspark.bookie.contract import Bookie, BookieAddress
 from bkspark.errors import BookieUnavailableError
-from bkspark.format import cookie as cookie_format
+from bkspark.format import cluster as cluster_format
 from bkspark.format import layout
-from bkspark.format.cookie import Cookie
+from bkspark.format.cluster import Cookie
 
 # --- bookie rivals -------------------------------------------------------------------------------
 # Several processes, or threads, with concurrent use of a single bookie.
@@ -211,7 +211,7 @@ def address_of(place: BookiePlace, **changes: str) -> BookieAddress:
 
 
 def a_cookie(cluster: str = CLUSTER, bookie: str = "b1", incarnation: str = INCARNATION) -> bytes:
-    return cookie_format.encode(Cookie(cluster, bookie, incarnation))
+    return cluster_format.encode_cookie(Cookie(cluster, bookie, incarnation))
 
 
 class BookieFixtures:

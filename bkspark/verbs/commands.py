@@ -9,7 +9,7 @@ from bkspark.admin.maintenance import Facts, Left, Report, no_progress
 from bkspark.cluster import arguments
 from bkspark.errors import InvalidRequestError
 from bkspark.format import layout
-from bkspark.protocol.defaults import (
+from bkspark.protocol.bounds import (
     ABANDONED_AFTER_SECONDS,
     OFFLOAD_GRACE_SECONDS,
     OPEN_GRACE_SECONDS,

@@ -20,8 +20,7 @@ from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.password import Password
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.commit import commit
-from bkspark.log.batch.target import BlockSettings, WriteRequest
-from bkspark.log.batch.write_target import prepare
+from bkspark.log.batch.target import BlockSettings, WriteRequest, prepare
 from bkspark.log.reading.read_slices import OffsetRange, plan_log
 from bkspark.log.reading.slice_reader import SliceReader
 

@@ -60,4 +60,4 @@ def test_each_place_that_changes_a_record_is_come_by() -> None:
 def test_places_are_found_in_the_source() -> None:
     found = {site.shown for site in sites()}
     assert len(found) > 50
-    assert "bkspark/ledger/recovery/opener.py:Opener.open" in found  # under another name
+    assert "bkspark/ledger/recovery/recoverer.py:Opener.open" in found  # under another name

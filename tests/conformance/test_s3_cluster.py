@@ -16,8 +16,7 @@ from bkspark.errors import InvalidRequestError
 from bkspark.format.layout import COOKIE
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.commit import commit
-from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest
-from bkspark.log.batch.write_target import prepare
+from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest, prepare
 from bkspark.log.reading.read_slices import OffsetRange, plan_log
 from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.protocol.ledger.quorum import Quorum

@@ -10,8 +10,7 @@ import sys
 from bkspark.cluster.password import Password
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.attempt_writer import AttemptWriter
-from bkspark.log.batch.target import WriteRequest
-from bkspark.log.batch.write_target import prepare
+from bkspark.log.batch.target import WriteRequest, prepare
 from bkspark.protocol.ledger.quorum import Quorum
 from tests.integration.rig import BLOCKS, LOG, SCHEMA, rows_from
 

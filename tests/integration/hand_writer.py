@@ -25,7 +25,7 @@ from bkspark.format import arrow_schema, journal, layout
 from bkspark.ledger.creating import create_ledger
 from bkspark.ledger.handles.entries import VALUE_SCHEMA, encode_parts
 from bkspark.ledger.recovery.recover import RecoveryReport, recover
-from bkspark.ledger.recovery.write_back import WriteCopies
+from bkspark.ledger.recovery.recoverer import WriteCopies
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum

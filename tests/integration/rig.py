@@ -18,7 +18,7 @@ from bkspark.errors import BookieUnavailableError, CorruptDataError, NoSuchLedge
 from bkspark.format import arrow_schema
 from bkspark.ledger.entry_log_reader import EntryLogFile
 from bkspark.log.batch import commit as batch_commit
-from bkspark.log.batch import write_target as batch_plan
+from bkspark.log.batch import target as batch_plan
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.commit import CommitResult
 from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteChecks, WriteRequest

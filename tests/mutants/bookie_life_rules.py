@@ -143,8 +143,8 @@ MUTANTS = (
         "reinitialising.reinit",
         Replace(
             "cluster.registrations.update(bookie_id, _instead_of(before, after))\n"
-            "place.format(cookie_format.encode(cookie))",
-            "place.format(cookie_format.encode(cookie))\n"
+            "place.format(cluster_format.encode_cookie(cookie))",
+            "place.format(cluster_format.encode_cookie(cookie))\n"
             "cluster.registrations.update(bookie_id, _instead_of(before, after))",
         ),
         (f"{ANEW}::test_killed_in_between_it_is_no_bookie_and_the_same_call_goes_on",),

@@ -138,7 +138,7 @@ MUTANTS = (
     ),
     Mutant(
         "the ids of another page are believed",
-        "gone_record.decode",
+        "upkeep_records.decode_gone",
         Replace("last = begin - 1", "last, begin = (-2, 0)"),
         ("tests/unit/format/test_gone_records.py::test_hostile_ranges_are_refused",),
     ),

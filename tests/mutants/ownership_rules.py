@@ -190,7 +190,7 @@ MUTANTS = (
     ),
     Mutant(
         "the fence is pruned before the permission",
-        "opener.prune",
+        "recoverer.prune",
         (
             Replace(
                 "place.forget(*plan.writer, with_journal=plan.is_empty)",
@@ -206,7 +206,7 @@ MUTANTS = (
     ),
     Mutant(
         "who lost what it took at once gets a place",
-        "opener._missing",
+        "recoverer._missing",
         Replace("f'bookie {address.bookie_id} lacks {missing}' if missing else ''", "''"),
         (f"{TAKING}::test_who_loses_at_once_what_it_took_gets_no_place",),
     ),

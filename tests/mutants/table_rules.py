@@ -36,13 +36,13 @@ MUTANTS = (
     ),
     Mutant(
         "some parts of a checkpoint are a checkpoint",
-        "log_files._parsed",
+        "replay._parsed",
         Replace("sorted(names) == list(range(1, count + 1))", "True"),
         (f"{VERSIONS}::test_a_checkpoint_without_all_its_parts_is_none",),
     ),
     Mutant(
         "the hint of the last checkpoint is believed",
-        "log_files.list_log",
+        "replay.list_log",
         Replace(
             "any(checkpoint.version <= (version or found.newest) "
             "for checkpoint in found.checkpoints)",
@@ -52,19 +52,19 @@ MUTANTS = (
     ),
     Mutant(
         "an empty commit is a commit",
-        "checkpoints.parse_lines",
+        "replay.parse_lines",
         Replace("not actions", "False"),
         (f"{VERSIONS}::test_a_damaged_commit_is_named[emptied]",),
     ),
     Mutant(
         "the rows of another table are this table's",
-        "paths.path_below",
+        "asking.path_below",
         Replace("not place.startswith(f'{root}/')", "False"),
         (f"{VERSIONS}::test_a_file_outside_of_the_table_is_refused",),
     ),
     Mutant(
         "a path leads out of the table",
-        "paths.path_below",
+        "asking.path_below",
         Replace("'..' in path.split('/')", "False"),
         (f"{VERSIONS}::test_a_file_outside_of_the_table_is_refused[../x.parquet]",),
     ),
@@ -171,13 +171,13 @@ MUTANTS = (
     ),
     Mutant(
         "a time without its zone is read in UTC",
-        "partition_values._timestamp",
+        "conversion._timestamp",
         Replace("not _ZONED.fullmatch(text)", "False"),
         (f"{COLUMNS}::test_a_partition_value_of_two_meanings_is_refused",),
     ),
     Mutant(
         "an empty partition value is a text",
-        "partition_values.parse_value",
+        "conversion.parse_value",
         Replace("not text", "text is None"),
         (f"{COLUMNS}::test_a_partition_value_is_parsed",),
     ),

@@ -14,7 +14,7 @@ FORGOTTEN = "tests/integration/recovery/test_forgotten_journals.py"
 MUTANTS = (
     Mutant(
         "a fence goes with the first permission of its term",
-        "opener.prune",
+        "recoverer.prune",
         Replace(
             "place.forget(term, token, with_journal=place.is_blank(term, token))",
             "place.forget(term, token, with_journal=place.is_blank(term, token))\n"

@@ -210,7 +210,7 @@ MUTANTS = (
     ),
     Mutant(
         "a column that grows loses its notes",
-        "schema_growth._common_field",
+        "arrow_schema._common_field",
         Replace("dict(stored.get('metadata') or {})", "{}"),
         (f"{GROWTH}::test_a_column_keeps_its_notes_when_it_grows",),
     ),

@@ -19,7 +19,7 @@ MUTANTS = (
     ),
     Mutant(
         "a log that somebody writes bytes to takes other rows",
-        "log.schema.is_undecided",
+        "creating.is_undecided",
         Replace("log.end_offset or log.tail", "log.end_offset"),
         (f"{UNDECIDED}::test_a_writer_of_bytes_decides_that_it_is_a_log_of_bytes",),
     ),

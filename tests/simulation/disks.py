@@ -9,7 +9,6 @@ from random import Random
 from bkspark.bookie import memory
 from bkspark.cluster.cluster import Cluster
 from bkspark.format import cluster as cluster_format
-from bkspark.format import cookie as cookie_format
 from bkspark.format import journal
 from bkspark.format.layout import COOKIE
 from tests.simulation.oracle import Oracle
@@ -205,9 +204,9 @@ class Disks:
         incarnation = f"{self._random.getrandbits(128):032x}"
         if is_replaced:
             with Cluster(URI) as cluster:
-                cookie = cookie_format.Cookie(cluster.cluster_id, bookie_id, incarnation, 0)
+                cookie = cluster_format.Cookie(cluster.cluster_id, bookie_id, incarnation, 0)
                 record = cluster_format.BookieRecord(bookie_id, incarnation, url, bookie_id)
-                memory.MemoryStorage(url).format(cookie_format.encode(cookie))
+                memory.MemoryStorage(url).format(cluster_format.encode_cookie(cookie))
                 cluster.registrations.update(bookie_id, lambda _before: record)
         self._oracle.place(bookie_id, incarnation, self.at(bookie_id))
 

@@ -13,7 +13,7 @@ from bkspark.errors import BookieUnavailableError, MetadataVersionError, Outcome
 from bkspark.ledger.deleting import make_tombstone
 from bkspark.ledger.handles.how_far import Readable, _Look
 from bkspark.ledger.recovery.recover import recover
-from bkspark.ledger.recovery.write_back import WriteCopies
+from bkspark.ledger.recovery.recoverer import WriteCopies
 from bkspark.log import log_handle, recovering, tail, truncation
 from bkspark.log.log_writer import LogWriter
 from bkspark.log.reading import log_view

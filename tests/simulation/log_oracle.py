@@ -19,7 +19,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from bkspark.format import cursor_record, journal, layout
+from bkspark.format import journal, layout, upkeep_records
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.record import AddRecord
@@ -250,7 +250,7 @@ class LogOracle(Oracle):
             keys = self._store.list(layout.cursors_prefix(self.log_name))
             stored = [(key, self._store.get(layout.cursor_key(self.log_name, key))) for key in keys]
             cursors = [
-                cursor_record.decode(self.log_name, key, found.value)
+                upkeep_records.decode_cursor(self.log_name, key, found.value)
                 for key, found in stored
                 if found is not None
             ]

@@ -18,7 +18,7 @@ from bkspark.ledger.handles.lane import Appender
 from bkspark.ledger.handles.membership import Membership, News
 from bkspark.ledger.journals.member_journals import Taken
 from bkspark.ledger.recovery.fencing import FenceAndRead
-from bkspark.ledger.recovery.write_back import WriteCopies
+from bkspark.ledger.recovery.recoverer import WriteCopies
 from bkspark.protocol.ledger import evidence
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, Fragment, LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from bkspark.format import layout
-from bkspark.ledger.recovery import opener
+from bkspark.ledger.recovery import recoverer
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.recovery import reopening
 from bkspark.protocol.recovery.conclusions import Evidence
@@ -11,7 +11,7 @@ from bkspark.protocol.recovery.steps import Open
 from tests.simulation.mutants import LOSSES, NO_METADATA_CHECK, Change
 
 
-def fence_first(self: opener._Place, term: int, token: str, *, with_journal: bool) -> None:
+def fence_first(self: recoverer._Place, term: int, token: str, *, with_journal: bool) -> None:
     """Markers are pruned in the other order."""
     ledger_id = self.ledger.ledger_id
     if with_journal:
@@ -20,7 +20,7 @@ def fence_first(self: opener._Place, term: int, token: str, *, with_journal: boo
     self.root.delete(layout.permission(ledger_id, term, token))
 
 
-def all_of_the_term(self: opener._Place, term: int, token: str, *, with_journal: bool) -> None:
+def all_of_the_term(self: recoverer._Place, term: int, token: str, *, with_journal: bool) -> None:
     """Journals go by their term, those too that a recovery of it has made."""
     folder = layout.journal_folder(self.ledger.ledger_id)
     for name in self.root.list(folder) if with_journal else ():
@@ -38,7 +38,7 @@ def owned_as_before(self: Open, ledger: LedgerMetadata) -> LedgerMetadata:
 
 
 REAL_OPEN = Open.applied_to
-REAL_FORGET = opener._Place.forget
+REAL_FORGET = recoverer._Place.forget
 
 MUTANTS: dict[str, tuple[tuple[Change, ...], int]] = {
     "a new fragment is the writer's before": (((Open, "applied_to", owned_as_before),), 0),
@@ -47,15 +47,15 @@ MUTANTS: dict[str, tuple[tuple[Change, ...], int]] = {
         10,
     ),
     "a fence is pruned before the permission, metadata check skipped": (
-        ((opener._Place, "forget", fence_first), *NO_METADATA_CHECK),
+        ((recoverer._Place, "forget", fence_first), *NO_METADATA_CHECK),
         190,
     ),
     "what recoveries have copied goes with the journal of their term": (
-        ((opener._Place, "forget", all_of_the_term),),
+        ((recoverer._Place, "forget", all_of_the_term),),
         80,
     ),
     "nothing is left of any older writer": (
-        ((opener._Place, "is_blank", lambda *_: True),),
+        ((recoverer._Place, "is_blank", lambda *_: True),),
         0,
     ),
     "a loss is believed with metadata that is not the newest": (

@@ -16,7 +16,7 @@ from bkspark.format.digest import Digester
 from bkspark.ledger import copying
 from bkspark.ledger.entry_log_reader import EntryLogFile
 from bkspark.ledger.journals.journal_reader import find_journals
-from bkspark.ledger.recovery.write_back import WriteCopies
+from bkspark.ledger.recovery.recoverer import WriteCopies
 from bkspark.metadata import memory as metadata_memory
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum

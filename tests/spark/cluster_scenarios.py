@@ -27,7 +27,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.ledger.recovery.fencing import FenceAndRead
 from bkspark.ledger.recovery.recover import recover
-from bkspark.ledger.recovery.write_back import WriteCopies
+from bkspark.ledger.recovery.recoverer import WriteCopies
 from bkspark.spark.actions import SparkRunner
 
 ROWS = 3000

@@ -58,7 +58,7 @@ STAMPS = {
     *("ledger/recovery/recoverer.py", "log/creating.py", "admin/bookies/reinitialising.py"),
     *("log/cursors.py", "log/log_handle.py", "log/compaction.py"),
     *("log/recovering.py", "log/tail.py"),
-    *("ledger/handles/membership.py", "ledger/recovery/opener.py"),
+    *("ledger/handles/membership.py", "ledger/recovery/recoverer.py"),
     *("ledger/handles/writer.py", "log/batch/record_writer.py"),
 }
 """Write down when something was done, for people to read."""

@@ -17,8 +17,8 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.errors import BookieUnavailableError, CorruptDataError, InvalidRequestError
 from bkspark.format import layout
-from bkspark.format.damage_record import Mark
 from bkspark.format.digest import Digester, for_showing
+from bkspark.format.upkeep_records import Mark
 from bkspark.ledger.journals.journal_pages import JournalEnds, JournalName, ends_in_a_copy
 from bkspark.ledger.journals.journal_reader import Head, JournalReader, find_journals, journals_of
 from bkspark.ledger.recovery.fencing import LastWriter

@@ -9,8 +9,7 @@ no other bookie is free, but never a read-only bookie. Labels change nothing yet
 from collections.abc import Callable
 from dataclasses import replace
 
-from bkspark.admin.bookies.report import report_of
-from bkspark.admin.maintenance import Report
+from bkspark.admin.maintenance import Report, report_of
 from bkspark.cluster import arguments
 from bkspark.cluster.arguments import require_number
 from bkspark.cluster.cluster import Cluster

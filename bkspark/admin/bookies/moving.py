@@ -18,15 +18,14 @@ time: initialise the bookie anew instead of moving it.
 from dataclasses import dataclass, replace
 
 from bkspark.admin.bookies import places
-from bkspark.admin.bookies.report import report_of
-from bkspark.admin.maintenance import Report
+from bkspark.admin.maintenance import Report, report_of
 from bkspark.bookie.contract import BookieAddress, told_of
 from bkspark.bookie.uri import storage
 from bkspark.cluster import admission
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.log_messages import leave_out
 from bkspark.errors import BookieUnavailableError, CorruptDataError, InvalidRequestError
-from bkspark.format import cookie as cookie_format
+from bkspark.format import cluster as cluster_format
 from bkspark.format.cluster import BookieRecord
 from bkspark.storage.address import shown_url, split_store, with_store
 
@@ -123,7 +122,7 @@ def _is_gone(old: BookieAddress) -> bool:
     if found is None:
         return True
     try:
-        cookie = cookie_format.decode(found)
+        cookie = cluster_format.decode_cookie(found)
     except CorruptDataError as error:
         raise BookieUnavailableError(f"it has an unreadable cookie: {error.args[0]}") from error
     there = (cookie.cluster_id, cookie.bookie_id, cookie.incarnation)

@@ -15,17 +15,15 @@ from dataclasses import replace
 
 from bkspark import environment
 from bkspark.admin.bookies import places
-from bkspark.admin.bookies.report import report_of
-from bkspark.admin.maintenance import Report
+from bkspark.admin.maintenance import Report, report_of
 from bkspark.admin.views import all_ledgers
 from bkspark.bookie.posix_place import domain_of, path_of
 from bkspark.bookie.uri import storage
 from bkspark.cluster import admission
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
-from bkspark.format import cookie as cookie_format
-from bkspark.format.cluster import BookieRecord
-from bkspark.format.cookie import Cookie
+from bkspark.format import cluster as cluster_format
+from bkspark.format.cluster import BookieRecord, Cookie
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.storage.address import shown_url
@@ -72,7 +70,7 @@ def reinit(
         cluster.cluster_id, bookie_id, after.incarnation, environment.now_ms(), cluster.group
     )
     cluster.registrations.update(bookie_id, _instead_of(before, after))
-    place.format(cookie_format.encode(cookie))
+    place.format(cluster_format.encode_cookie(cookie))
     if cluster.bookie(bookie_id).value.incarnation != after.incarnation:
         raise _changed(bookie_id)
     return report_of("reinit", after, plan, is_done=True)

@@ -30,8 +30,7 @@ from dataclasses import replace
 
 from bkspark.admin.absent_bookies import note_lost
 from bkspark.admin.bookies.reinitialising import naming
-from bkspark.admin.bookies.report import report_of
-from bkspark.admin.maintenance import Left, Report
+from bkspark.admin.maintenance import Left, Report, report_of
 from bkspark.admin.views import all_ledgers
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.log_messages import leave_out

@@ -37,7 +37,7 @@ from bkspark.errors import CorruptDataError, NoSuchLedgerError
 from bkspark.format import layout
 from bkspark.ledger.deleting import exclude, make_tombstone
 from bkspark.ledger.recovery.running import Runner
-from bkspark.protocol.defaults import ABANDONED_AFTER_SECONDS, OFFLOAD_GRACE_SECONDS
+from bkspark.protocol.bounds import ABANDONED_AFTER_SECONDS, OFFLOAD_GRACE_SECONDS
 from bkspark.protocol.ledger.deletion import owing
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member

@@ -28,8 +28,8 @@ from bkspark.errors import (
     MetadataVersionError,
 )
 from bkspark.format import layout
-from bkspark.format.damage_record import Mark
 from bkspark.format.digest import for_showing
+from bkspark.format.upkeep_records import Mark
 from bkspark.ledger.recovery.running import Instruction, Runner
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member

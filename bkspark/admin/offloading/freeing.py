@@ -29,7 +29,7 @@ from bkspark.protocol.log import offloading
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.tier import Tier, TierSegment
 from bkspark.storage.address import shown_url
-from bkspark.storage.synced import sync_files
+from bkspark.storage.posix_calls import sync_files
 
 if TYPE_CHECKING:  # a collection that finds no table loads no module of tables
     from bkspark.admin.offloading.checking import TableView

@@ -40,12 +40,12 @@ from bkspark.errors import (
 )
 from bkspark.format import arrow_schema, layout
 from bkspark.log.recovering import with_listed_tail
-from bkspark.protocol.defaults import SEGMENT_BYTES
+from bkspark.protocol.bounds import SEGMENT_BYTES
 from bkspark.protocol.log import offloading
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.tier import Intent, Tier, TierColumn
 from bkspark.storage.address import canonical, shown_url
-from bkspark.storage.synced import sync_files
+from bkspark.storage.posix_calls import sync_files
 
 if TYPE_CHECKING:
     from bkspark.table.snapshot import Snapshot

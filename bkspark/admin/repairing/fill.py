@@ -23,9 +23,9 @@ from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import StepOver
 from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.format import journal, layout
-from bkspark.format.damage_record import Mark
 from bkspark.format.digest import Buffer, Digester
 from bkspark.format.journal import EncodedRecord
+from bkspark.format.upkeep_records import Mark
 from bkspark.ledger.copying import DamagedInPlaceError, have_entry_log, new_journal
 from bkspark.ledger.entry_log_reader import NoGoodSourceError
 from bkspark.ledger.handles.entry_reader import EntryReader, RecordReplies

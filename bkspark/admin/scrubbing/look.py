@@ -25,9 +25,9 @@ from bkspark.errors import (
     InvalidRequestError,
     UnauthorizedError,
 )
-from bkspark.format.damage_record import FILES_MAX, Mark, bounded
 from bkspark.format.digest import Digester, for_showing
 from bkspark.format.journal import Tail
+from bkspark.format.upkeep_records import FILES_MAX, Mark, bounded
 from bkspark.ledger.entry_log_reader import EntryLogFile
 from bkspark.ledger.journals.journal_reader import (
     CHUNK_BYTES_MAX,

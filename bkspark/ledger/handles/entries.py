@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.format import arrow_message, arrow_schema, arrow_values, journal
+from bkspark.format.arrow_message import stripes_of
 from bkspark.format.digest import Buffer, Digester
 from bkspark.ledger.handles.group_bounds import require_within_bounds
 from bkspark.ledger.handles.grouping import Submission, batch_of
-from bkspark.ledger.striping import stripes_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata, TimeStep
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import (

@@ -21,12 +21,12 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.bookie_client import BookieClient, seconds_to_store
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError
 from bkspark.format import arrow_schema, layout
+from bkspark.format.arrow_message import stripes_of
 from bkspark.format.arrow_values import ValueRules
 from bkspark.format.digest import Buffer
 from bkspark.format.entry_log import EntryLogEncoder
 from bkspark.ledger.copying import copy_entry_log
 from bkspark.ledger.entry_log_reader import NoGoodSourceError
-from bkspark.ledger.striping import stripes_of
 from bkspark.log.batch.target import BatchTarget, BlockSettings
 from bkspark.protocol.ledger.record import EntryLog
 from bkspark.protocol.log.batch import AttemptReport, WrittenLog

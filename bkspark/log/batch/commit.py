@@ -15,8 +15,8 @@ from bkspark.format import arrow_schema
 from bkspark.ledger.deleting import exclude
 from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.log.batch.target import BatchTarget
+from bkspark.log.creating import schema_after
 from bkspark.log.recovering import update_with_closed_tail
-from bkspark.log.schema import schema_after
 from bkspark.log.truncation import retain_after_roll
 from bkspark.protocol.ledger.metadata import FIRST, LedgerMetadata
 from bkspark.protocol.log.batch import AttemptReport

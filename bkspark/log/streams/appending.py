@@ -30,8 +30,13 @@ from bkspark.errors import (
 from bkspark.ledger.creating import APPEND
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.commit import CollectedError, CommitResult
-from bkspark.log.batch.target import BatchTarget, WriteRequest
-from bkspark.log.batch.write_target import done_target, own_target, resolve_settings
+from bkspark.log.batch.target import (
+    BatchTarget,
+    WriteRequest,
+    done_target,
+    own_target,
+    resolve_settings,
+)
 from bkspark.log.recovering import resolve
 from bkspark.log.streams.commit import TailWriter, drop_private
 from bkspark.log.streams.micro_batch import StagingLedger, staged

@@ -9,9 +9,10 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.ensembles import ensemble_of, spares_of
 from bkspark.errors import InvalidRequestError, LedgerClosedError, NoSuchLedgerError
 from bkspark.ledger.creating import STREAM
-from bkspark.log.batch.target import BatchTarget, WriteRequest
-from bkspark.log.batch.write_target import (
+from bkspark.log.batch.target import (
+    BatchTarget,
     ResolvedSettings,
+    WriteRequest,
     private_target,
     resolve_settings,
     target_of,

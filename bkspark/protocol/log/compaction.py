@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from bkspark.errors import InvalidRequestError, MetadataVersionError, OutcomeUnknownError
-from bkspark.protocol.defaults import TARGET_BYTES
+from bkspark.protocol.bounds import TARGET_BYTES
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import (
     INVALID_ENTRY_ID,

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, permutations
 
-from bkspark.protocol.defaults import THRESHOLD
+from bkspark.protocol.bounds import THRESHOLD
 from bkspark.protocol.ledger.metadata import Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.upkeep.repairing import Place

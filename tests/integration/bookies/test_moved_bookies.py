@@ -12,8 +12,8 @@ from bkspark.bookie import memory, posix
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError
-from bkspark.format import cookie as cookie_format
-from bkspark.format.cookie import Cookie
+from bkspark.format import cluster as cluster_format
+from bkspark.format.cluster import Cookie
 from tests.integration.rig import Rig, flat, partitions_of
 from tests.integration.waiting import wait_until
 from tests.kit.faulty import Fault
@@ -123,7 +123,7 @@ def test_a_place_that_is_not_this_very_bookie_is_not_taken(rig: Rig, other: str)
     if other == "another incarnation":
         with Cluster(rig.uri) as cluster:
             anew = Cookie(cluster.cluster_id, "bookie-1", "f" * 32)
-        bookies.reinitialising.storage(url).format(cookie_format.encode(anew))
+        bookies.reinitialising.storage(url).format(cluster_format.encode_cookie(anew))
     with pytest.raises(InvalidRequestError, match="is not bookie bookie-1"):
         move(rig, "bookie-1", url)
     assert registered(rig) == before
@@ -134,7 +134,7 @@ def test_a_place_that_became_another_bookies_is_no_more_the_old_one(rig: Rig) ->
     bring(rig, url)
     with Cluster(rig.uri) as cluster:
         other = Cookie(cluster.cluster_id, "bookie-9", "f" * 32)
-    bookies.reinitialising.storage(rig.urls["bookie-1"]).format(cookie_format.encode(other))
+    bookies.reinitialising.storage(rig.urls["bookie-1"]).format(cluster_format.encode_cookie(other))
     move(rig, "bookie-1", url)
     assert registered(rig) == url
 

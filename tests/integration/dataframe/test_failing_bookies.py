@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bkspark.bookie import posix, posix_files
+from bkspark.bookie import posix
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError
 from bkspark.format import layout
 from bkspark.log.batch import commit as batch_commit
@@ -256,7 +256,7 @@ def test_an_error_of_the_system_on_one_disk_is_a_failed_bookie(
     target = rig.target((3, 3, 2))
     reports = rig.tasks(target, partitions_of(5))
     faulty = FaultyOs()
-    for module in (posix, posix_calls, posix_files):
+    for module in (posix, posix_calls, posix):
         monkeypatch.setattr(module, "os", faulty)
     is_done = False
 
@@ -297,7 +297,7 @@ def test_a_bookie_made_again_under_its_name_is_another_one(rig: Rig) -> None:
     victim = target.ensemble[0]
     rig.wipe(victim.bookie_id)
     again = cookie.Cookie(victim.cluster_id, victim.bookie_id, "9" * 32)
-    storage(victim.url).format(cookie.encode(again))
+    storage(victim.url).format(cookie.encode_cookie(again))
     result = batch_commit.commit(target, reports)
     assert "initialised again" in result.failures[victim.bookie_id]
     assert rig.names(victim.bookie_id) == []

@@ -19,7 +19,7 @@ import resource, sys
 import pyarrow as pa
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.commit import commit
-from bkspark.log.batch.write_target import prepare
+from bkspark.log.batch.target import prepare
 from bkspark.log.batch.target import BlockSettings, WriteRequest
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password

@@ -14,7 +14,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import BookieUnavailableError, LedgerFencedError, OutcomeUnknownError
 from bkspark.format import journal, layout
-from bkspark.ledger.recovery import write_back
+from bkspark.ledger.recovery import recoverer
 from bkspark.protocol.ledger.record import AddRecord
 from tests.integration.hand_writer import (
     Gate,
@@ -33,7 +33,7 @@ def test_h3_a_marker_that_comes_late_moves_no_bookie_back(memory_rig: Rig) -> No
     writer.add(0, 1, acknowledges=True)
     for _ in range(2):
         with pytest.raises(OutcomeUnknownError):
-            writer.recover(run=one_by_one(before=stop_at(write_back.WriteCopies)))
+            writer.recover(run=one_by_one(before=stop_at(recoverer.WriteCopies)))
     before = {name: memory_rig.names(name) for name in writer.names}
     for name, address in addresses(memory_rig, writer.names).items():
         with open_bookie(address).open_root() as root:

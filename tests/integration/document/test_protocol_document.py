@@ -20,7 +20,7 @@ from bkspark.errors import (
 )
 from bkspark.format import layout
 from bkspark.ledger.handles.settings import WriterSettings
-from bkspark.ledger.recovery import write_back
+from bkspark.ledger.recovery import recoverer
 from bkspark.ledger.recovery.recover import RecoveryReport
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LEGAL_MOVES, LedgerMetadata, LedgerState
@@ -303,7 +303,7 @@ def test_recovery_says_so_in_the_metadata_before_it_fences(memory_rig: Rig) -> N
 
     def look(instruction: object) -> None:
         states.append(memory_rig.ledger(writer.ledger_id).state)
-        stop_at(write_back.WriteCopies)(instruction)
+        stop_at(recoverer.WriteCopies)(instruction)
 
     with pytest.raises(OutcomeUnknownError):
         writer.recover(run=one_by_one(before=look))
@@ -364,7 +364,7 @@ def test_recovery_by_several_readers_ends_at_one_entry(memory_rig: Rig) -> None:
 
     def recover_with(others: list[None]) -> None:
         def overtaken(instruction: object) -> None:
-            if isinstance(instruction, write_back.WriteCopies) and others:
+            if isinstance(instruction, recoverer.WriteCopies) and others:
                 others.pop()
                 recover_with(others)
 

@@ -19,7 +19,7 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.format import layout
-from bkspark.ledger.recovery import write_back
+from bkspark.ledger.recovery import recoverer
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from tests.integration.hand_writer import (
     Gate,
@@ -268,7 +268,7 @@ def test_recovery_converges_whoever_wins_the_closing_compare_and_set(memory_rig:
     ends: list[int] = []
 
     def other(instruction: object) -> None:
-        if isinstance(instruction, write_back.WriteCopies) and not ends:
+        if isinstance(instruction, recoverer.WriteCopies) and not ends:
             ends.append(-2)  # once
             ends.append(writer.recover(run=one_by_one(lost=writer.names[:1])).last_entry_id)
 

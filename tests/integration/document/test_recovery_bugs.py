@@ -19,7 +19,7 @@ from bkspark.errors import (
 )
 from bkspark.format import layout
 from bkspark.format.journal import Tail
-from bkspark.ledger.recovery import fencing, write_back
+from bkspark.ledger.recovery import fencing, recoverer
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.recovery.conclusions import Term
 from tests.integration.hand_writer import (
@@ -80,7 +80,7 @@ def test_rb_36_a_marker_found_in_place_is_made_durable_again_before_anything_is_
     writer = HandWriter(memory_rig)
     writer.add(0, 1, acknowledges=True)
     with pytest.raises(OutcomeUnknownError), memory_rig.faults.installed():
-        writer.recover(run=one_by_one(before=stop_at(write_back.WriteCopies)))
+        writer.recover(run=one_by_one(before=stop_at(recoverer.WriteCopies)))
     memory_rig.faults.forget()
     with memory_rig.faults.installed():
         writer.recover(run=one_by_one())
@@ -224,7 +224,7 @@ def test_rb_04_a_recovery_keeps_its_ensemble_to_itself(
     writer = HandWriter(memory_rig)
     writer.add(0, 1, acknowledges=True)
     names = writer.names
-    stop = stop_at(write_back.WriteCopies)
+    stop = stop_at(recoverer.WriteCopies)
     with pytest.raises(OutcomeUnknownError):
         writer.recover(run=one_by_one(lost=[names[0]], before=stop))
     if is_stored_early:
@@ -255,7 +255,7 @@ def test_rb_05_every_recovery_asks_the_ensemble_of_the_writer(memory_rig: Rig) -
     asked: list[Member] = []
 
     def note(instruction: object) -> None:
-        if isinstance(instruction, write_back.WriteCopies):
+        if isinstance(instruction, recoverer.WriteCopies):
             raise OutcomeUnknownError("stopped")
         assert isinstance(instruction, fencing.FenceAndRead)
         asked.append(Member(instruction.address.bookie_id, instruction.address.incarnation))
@@ -293,7 +293,7 @@ def test_rb_15_a_recovery_that_cannot_write_back_does_not_close(memory_rig: Rig)
     stuck = set(memory_rig.urls) - {writer.names[0]}
 
     def fall_silent(instruction: object) -> None:
-        if isinstance(instruction, write_back.WriteCopies):
+        if isinstance(instruction, recoverer.WriteCopies):
             memory_rig.faults.down = stuck
 
     with memory_rig.faults.installed(), pytest.raises(NotEnoughBookiesError, match="cannot be wri"):
@@ -330,11 +330,11 @@ def test_rb_17_a_recovery_that_was_overtaken_adopts_what_the_other_decided(
     writer = HandWriter(memory_rig)
     writer.add(0)
     other_run = one_by_one(
-        lost=writer.names[:1], before=None if is_finished else stop_at(write_back.WriteCopies)
+        lost=writer.names[:1], before=None if is_finished else stop_at(recoverer.WriteCopies)
     )
 
     def overtake(instruction: object) -> None:
-        if isinstance(instruction, write_back.WriteCopies) and not overtaken:
+        if isinstance(instruction, recoverer.WriteCopies) and not overtaken:
             overtaken.append(True)
             if is_finished:
                 writer.recover(run=other_run)
@@ -359,7 +359,7 @@ def test_rb_17_nobody_can_change_the_ensemble_of_a_ledger_in_recovery(memory_rig
     spare = next(n for n in memory_rig.urls if n not in writer.names)
     writer.add(0)
     with pytest.raises(OutcomeUnknownError):
-        writer.recover(run=one_by_one(before=stop_at(write_back.WriteCopies)))
+        writer.recover(run=one_by_one(before=stop_at(recoverer.WriteCopies)))
     with pytest.raises(LedgerFencedError):
         writer.replace(0, spare)
 

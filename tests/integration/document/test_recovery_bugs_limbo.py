@@ -8,7 +8,7 @@ import pytest
 
 from bkspark.bookie import memory
 from bkspark.format import layout
-from bkspark.ledger.recovery import write_back
+from bkspark.ledger.recovery import recoverer
 from bkspark.protocol.ledger.metadata import LedgerState
 from tests.integration.hand_writer import HandWriter, late, one_by_one, violations
 from tests.integration.rig import Rig
@@ -34,7 +34,7 @@ def test_rb_14_a_fence_that_is_lost_during_a_recovery(
     made: list[object] = []
 
     def lose(instruction: object) -> None:
-        if isinstance(instruction, write_back.WriteCopies):
+        if isinstance(instruction, recoverer.WriteCopies):
             if len(made) == copies:
                 lose_fences(memory_rig, writer)
                 late(writer, 1, 0, 1)

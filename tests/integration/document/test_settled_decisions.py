@@ -21,7 +21,7 @@ from bkspark.errors import (
     NotEnoughBookiesError,
     OutcomeUnknownError,
 )
-from bkspark.ledger.recovery import write_back
+from bkspark.ledger.recovery import recoverer
 from bkspark.ledger.recovery.recover import recover
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.target import BatchTarget
@@ -202,7 +202,7 @@ def test_a_tail_reader_across_a_change_of_term_never_goes_back_nor_too_far(
         reader = keeper.open_ledger(writer.ledger_id, recovery=False)
         seen = [reader.read_last_add_confirmed()]
         with pytest.raises(OutcomeUnknownError):
-            writer.recover(run=one_by_one(before=stop_at(write_back.WriteCopies)))
+            writer.recover(run=one_by_one(before=stop_at(recoverer.WriteCopies)))
         assert memory_rig.ledger(writer.ledger_id).term == 2
         seen.append(reader.read_last_add_confirmed())
         assert not reader.is_closed

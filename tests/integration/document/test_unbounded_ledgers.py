@@ -12,7 +12,7 @@ from bkspark import InvalidTermError
 from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import LedgerFencedError, OutcomeUnknownError
 from bkspark.format import layout
-from bkspark.ledger.recovery import write_back
+from bkspark.ledger.recovery import recoverer
 from bkspark.protocol.ledger.metadata import LedgerState
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_at, violations
 from tests.integration.recovery.successor import Successor
@@ -72,7 +72,7 @@ def test_recovery_adds_and_reads_in_an_older_term_come_to_nothing(
     newer: list[Successor] = []
 
     def overtaken(instruction: object) -> None:
-        if isinstance(instruction, write_back.WriteCopies) and not newer:
+        if isinstance(instruction, recoverer.WriteCopies) and not newer:
             newer.append(Successor(first))
             newer[0].add(*ALL, acknowledges=True)
 

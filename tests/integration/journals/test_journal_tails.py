@@ -16,8 +16,8 @@ from bkspark.format.journal import Tail
 from bkspark.ledger.journals import journal_reader
 from bkspark.ledger.recovery import fencing, running
 from bkspark.ledger.recovery.fencing import JournalTail, Since, newest_record, read_tail
+from bkspark.ledger.recovery.recoverer import WriteCopies
 from bkspark.ledger.recovery.running import in_threads
-from bkspark.ledger.recovery.write_back import WriteCopies
 from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.record import AddRecord, confirmation
 from bkspark.protocol.recovery.steps import Silence

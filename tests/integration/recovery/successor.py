@@ -4,8 +4,8 @@ from collections.abc import Collection
 from unittest.mock import patch
 
 from bkspark.cluster.password import Password
-from bkspark.ledger.recovery.opener import Opener
 from bkspark.ledger.recovery.recover import take_over
+from bkspark.ledger.recovery.recoverer import Opener
 from bkspark.protocol.writer.adding import PendingAdds
 from tests.integration.hand_writer import HandWriter, one_by_one
 

@@ -16,7 +16,7 @@ from bkspark.cluster.password import Password
 from bkspark.errors import OutcomeUnknownError
 from bkspark.ledger.recovery import recoverer
 from bkspark.ledger.recovery.recover import recover
-from bkspark.ledger.recovery.write_back import WriteCopies
+from bkspark.ledger.recovery.recoverer import WriteCopies
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.recovery import recovering
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_at, violations

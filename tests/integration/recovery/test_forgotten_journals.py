@@ -15,8 +15,8 @@ from bkspark.cluster.password import Password
 from bkspark.errors import BookieUnavailableError, InvalidTermError, OutcomeUnknownError
 from bkspark.format import layout
 from bkspark.ledger.journals.journal_pages import JournalPage, JournalPages
-from bkspark.ledger.recovery.opener import Opener
 from bkspark.ledger.recovery.recover import take_over
+from bkspark.ledger.recovery.recoverer import Opener
 from bkspark.protocol.recovery.conclusions import Decision
 from tests.integration.hand_writer import HandWriter, one_by_one, violations
 from tests.integration.recovery.successor import Successor

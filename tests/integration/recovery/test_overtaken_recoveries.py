@@ -12,9 +12,8 @@ from bkspark.cluster.password import Password
 from bkspark.errors import BookieUnavailableError
 from bkspark.ledger.handles import how_far
 from bkspark.ledger.handles.read_handle import ReadHandle
-from bkspark.ledger.recovery.opener import Opener
 from bkspark.ledger.recovery.recover import recover, take_over
-from bkspark.ledger.recovery.recoverer import Recoverer
+from bkspark.ledger.recovery.recoverer import Opener, Recoverer
 from tests.integration.going_on import DIGESTER, begun, successor
 from tests.integration.rig import Rig
 

@@ -5,7 +5,7 @@ import pytest
 from bkspark.bookie.memory import MemoryRoot
 from bkspark.bookie.uri import open_bookie
 from bkspark.format import layout
-from bkspark.ledger.recovery.opener import prune
+from bkspark.ledger.recovery.recoverer import prune
 from bkspark.protocol.recovery.steps import Prune
 from tests.integration.rig import Rig
 

@@ -14,7 +14,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import OutcomeUnknownError
 from bkspark.ledger.recovery.recover import recover
-from bkspark.ledger.recovery.write_back import WriteCopies
+from bkspark.ledger.recovery.recoverer import WriteCopies
 from bkspark.protocol.recovery.steps import Displaced, WrittenBack
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_behind, violations
 from tests.integration.rig import Rig

@@ -21,7 +21,7 @@ from bkspark.ledger import copying
 from bkspark.ledger.copying import copy_entry_log
 from bkspark.ledger.recovery.fencing import FenceAndRead
 from bkspark.ledger.recovery.recover import recover
-from bkspark.ledger.recovery.write_back import WriteCopies
+from bkspark.ledger.recovery.recoverer import WriteCopies
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.target import BatchTarget
 from bkspark.protocol.ledger.metadata import LedgerState

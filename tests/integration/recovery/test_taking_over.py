@@ -25,8 +25,8 @@ from bkspark.ledger.creating import create_ledger
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.ledger.recovery import recoverer
-from bkspark.ledger.recovery.opener import Opener
 from bkspark.ledger.recovery.recover import LedgerTakeover, take_over
+from bkspark.ledger.recovery.recoverer import Opener
 from bkspark.protocol.ledger.metadata import (
     CommitTimes,
     ConfirmedEnd,

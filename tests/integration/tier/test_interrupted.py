@@ -13,7 +13,7 @@ import pytest
 
 from bkspark.admin.offloading import freeing
 from bkspark.admin.offloading import offload as offloads
-from bkspark.format.tier_digests import DigestsPage
+from bkspark.format.tier_record import DigestsPage
 
 from .interrupted import (
     COMMANDS,

@@ -9,7 +9,7 @@ from bkspark.admin.scrubbing.look import ReadAll, Scrubbed
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.format import journal, layout
-from bkspark.format.damage_record import Mark
+from bkspark.format.upkeep_records import Mark
 from tests.integration.rig import Rig
 
 SECRET = Password(literal="secret")

@@ -13,7 +13,7 @@ from bkspark.bookie.posix import path_of
 from bkspark.bookie.uri import open_bookie
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
-from bkspark.format import gone_record, layout, strict_json
+from bkspark.format import layout, strict_json, upkeep_records
 from bkspark.ledger.recovery.running import in_threads
 from bkspark.log.batch.commit import abort, commit
 from bkspark.protocol.ledger.metadata import LedgerState
@@ -223,7 +223,7 @@ def test_a_damaged_note_of_gone_ledgers_stops_only_what_needs_it(rig: Rig) -> No
             assert stored.value == b"damaged"
             assert layout.term_marker(999, 1) in rig.names("bookie-1")
             good = strict_json.of_cluster(
-                cluster.cluster_id, key, gone_record.encode(0, frozenset(), "0" * 32)
+                cluster.cluster_id, key, upkeep_records.encode_gone(0, frozenset(), "0" * 32)
             )
             cluster.store.put(key, good, version)
         assert collected(rig).done["ledgers"] == 3

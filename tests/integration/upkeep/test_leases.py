@@ -15,8 +15,8 @@ from bkspark.admin.lease import Leases, alone, this_process
 from bkspark.admin.maintenance import Report
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import OutcomeUnknownError
-from bkspark.format import layout, lease_record
-from bkspark.format.lease_record import Lease
+from bkspark.format import layout, upkeep_records
+from bkspark.format.upkeep_records import Lease
 from tests.integration.rig import Rig
 
 from .scenes import members, take, written
@@ -65,7 +65,7 @@ def put(cluster: Cluster, found: Lease) -> None:
 
 def stored(cluster: Cluster, verb: str = "collect") -> Lease | None:
     seen = cluster.store.get(layout.lease_key(verb))
-    return None if seen is None else lease_record.decode(verb, seen.value)
+    return None if seen is None else upkeep_records.decode_lease(verb, seen.value)
 
 
 def elsewhere(verb: str = "collect") -> Lease:

@@ -13,7 +13,7 @@ from bkspark.admin.scrubbing.look import joined
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import CorruptDataError
 from bkspark.format import layout
-from bkspark.format.damage_record import Mark
+from bkspark.format.upkeep_records import Mark
 from bkspark.protocol.ledger.metadata import Member
 
 TOKEN, OTHER = "0" * 32, "1" * 32

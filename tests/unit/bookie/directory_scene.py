@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bkspark.bookie import posix, uri
-from bkspark.bookie import posix_files as posix_witness
+from bkspark.bookie import posix as posix_witness
 from bkspark.bookie.contract import Bookie, BookieAddress
-from bkspark.bookie.posix_files import PosixJournal, own_journal
+from bkspark.bookie.posix import PosixJournal, own_journal
 from bkspark.format import layout
 from bkspark.storage import posix_calls
 from bkspark.testing.bookie_place import JOURNAL, LEDGER, MARKER, a_cookie

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.bookie import posix, posix_files, posix_place, uri
+from bkspark.bookie import posix, posix_place, uri
 from bkspark.bookie.contract import Bookie, BookieAddress, BookieRoot
 from bkspark.bookie.posix import PosixBookie
 from bkspark.errors import BookieUnavailableError
@@ -31,7 +31,7 @@ def system(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyOs]:
 
 
 def use(patch: pytest.MonkeyPatch, system: FaultyOs) -> None:
-    for module in (posix, posix_calls, posix_files, posix_place):
+    for module in (posix, posix_calls, posix, posix_place):
         patch.setattr(module, "os", system)
 
 

@@ -7,7 +7,7 @@ import pytest
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import CorruptDataError
-from bkspark.format import layout, open_ledgers, strict_json
+from bkspark.format import layout, strict_json, upkeep_records
 from bkspark.protocol.upkeep.idleness import Sighting
 
 
@@ -59,17 +59,19 @@ def test_which_ones_must_be_said(run, small_cluster, ledger_ids):
 def test_what_was_seen_comes_back_as_it_went_and_nothing_else():
     seen = {7: Sighting(7, "1-a-1", 5, {"bookie-1": 9})}
     key = layout.OPEN_LEDGERS_KEY
-    assert open_ledgers.decode(key, open_ledgers.encode(seen, "nonce")) == seen
+    assert (
+        upkeep_records.decode_sightings(key, upkeep_records.encode_sightings(seen, "nonce")) == seen
+    )
     for sizes in ([], {"bookie-1": "9"}):
         fields = {"ledger": 7, "writer": "", "since_ms": 5, "sizes": sizes}
         with pytest.raises(CorruptDataError):
-            open_ledgers.decode(
-                key, strict_json.encode(open_ledgers.KIND, key, {"ledgers": [fields]})
+            upkeep_records.decode_sightings(
+                key, strict_json.encode(upkeep_records.SIGHTINGS_KIND, key, {"ledgers": [fields]})
             )
-    many = {n: Sighting(n, "", 0) for n in range(open_ledgers.LEDGERS_MAX + 1)}
+    many = {n: Sighting(n, "", 0) for n in range(upkeep_records.SIGHTINGS_MAX + 1)}
     with pytest.raises(CorruptDataError):
-        open_ledgers.decode(key, open_ledgers.encode(many, "nonce"))
+        upkeep_records.decode_sightings(key, upkeep_records.encode_sightings(many, "nonce"))
     sizes = {f"bookie-{n}" * 3: 2**62 for n in range(7)}
     token = "0123456789abcdef" * 2
     full = {n: Sighting(n, f"4000000000-{token}-99", 2**62, sizes) for n in range(2000)}
-    assert len(open_ledgers.encode(full, "nonce")) < 2**20
+    assert len(upkeep_records.encode_sightings(full, "nonce")) < 2**20

@@ -11,7 +11,7 @@ from bkspark.cli.health import risk_findings
 from bkspark.cluster import admission
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import InvalidRequestError
-from bkspark.format import cookie as cookie_format
+from bkspark.format import cluster as cluster_format
 from bkspark.metadata import directory, files
 from bkspark.metadata.uri import format_store, open_store
 from bkspark.storage import posix_calls
@@ -151,12 +151,12 @@ def test_a_cookie_that_a_killed_client_left_is_made_durable(
     assert synced[at - 1 : at + 2] == [str(places.folder), "COOKIE", str(places.folder / "disk-2")]
 
 
-def begin_bookie(places: Places, number: int, **changes: str) -> cookie_format.Cookie:
+def begin_bookie(places: Places, number: int, **changes: str) -> cluster_format.Cookie:
     """A cookie that no record goes with, as of a client that was killed in between."""
     with Cluster(places.uri) as cluster:
         found = {"cluster_id": cluster.cluster_id, "bookie_id": f"bookie-{number}"} | changes
-    cookie = cookie_format.Cookie(found["cluster_id"], found["bookie_id"], "7" * 32, 1)
-    uri.storage(places.bookie(number)).format(cookie_format.encode(cookie))
+    cookie = cluster_format.Cookie(found["cluster_id"], found["bookie_id"], "7" * 32, 1)
+    uri.storage(places.bookie(number)).format(cluster_format.encode_cookie(cookie))
     return cookie
 
 

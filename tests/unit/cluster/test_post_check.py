@@ -11,7 +11,7 @@ from bkspark.bookie.contract import BookieAddress, Journal
 from bkspark.cluster.bookie_client import post_check
 from bkspark.errors import BookieUnavailableError, LedgerFencedError
 from bkspark.format import layout
-from bkspark.format.cookie import Cookie, encode
+from bkspark.format.cluster import Cookie, encode_cookie
 from tests.kit.faulty import StorageFaults
 
 LEDGER, TERM = 5, 2
@@ -27,7 +27,7 @@ class Place:
     def __init__(self) -> None:
         url = f"memory://{secrets.token_hex(8)}"
         self.address = BookieAddress("b1", "1" * 32, "c" * 32, url)
-        uri.storage(url).format(encode(Cookie("c" * 32, "b1", "1" * 32)))
+        uri.storage(url).format(encode_cookie(Cookie("c" * 32, "b1", "1" * 32)))
         with uri.open_bookie(self.address).open_root() as root:
             root.put_new(PERMISSION, b"")
             self.journal: Journal = root.open_journal(JOURNAL)
@@ -94,7 +94,7 @@ def test_the_journal_must_be_the_one_that_was_written(
 
 
 def test_the_cookie_must_be_the_one_of_the_fragment(place: Place) -> None:
-    place.files[layout.COOKIE] = memory.MemoryFile(encode(Cookie("c" * 32, "b1", "2" * 32)))
+    place.files[layout.COOKIE] = memory.MemoryFile(encode_cookie(Cookie("c" * 32, "b1", "2" * 32)))
     with pytest.raises(BookieUnavailableError, match="initialised again"):
         place.check()
 

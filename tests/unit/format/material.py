@@ -10,18 +10,17 @@ from bkspark.format import add_record as add_record_format
 from bkspark.format import (
     arrow_schema,
     cluster,
-    cookie,
-    cursor_record,
     journal,
     ledger_metadata,
     log_page,
     log_record,
     recovery,
     tier_record,
+    upkeep_records,
 )
+from bkspark.format import cluster as cluster_format
 from bkspark.format.arrow_message import BatchLayout
-from bkspark.format.cluster import BookieRecord, ClusterRecord
-from bkspark.format.cookie import Cookie
+from bkspark.format.cluster import BookieRecord, ClusterRecord, Cookie
 from bkspark.format.digest import CRC32C, MAC, Digester, canonical_json, new_spec
 from bkspark.format.entry_log import (
     Block,
@@ -360,7 +359,7 @@ STUCK = StuckRecovery(LEDGER, 3, 12, ("bookie-1",), "entry 12 is in doubt", "wai
 LOST_BOOKIE = LostBookie("bookie-1", ("1" * 32, "2" * 32))
 
 SMALL_RECORDS = {
-    "cookie": (cookie.encode(COOKIE), cookie.decode),
+    "cookie": (cluster_format.encode_cookie(COOKIE), cluster_format.decode_cookie),
     "ledger metadata": (
         ledger_metadata.encode(metadata(), "nonce"),
         lambda data: ledger_metadata.decode(LEDGER, data),
@@ -405,8 +404,8 @@ SMALL_RECORDS = {
         )
     },
     "cursor": (
-        cursor_record.encode(CURSOR, "nonce"),
-        lambda data: cursor_record.decode("events", "mail", data),
+        upkeep_records.encode_cursor(CURSOR, "nonce"),
+        lambda data: upkeep_records.decode_cursor("events", "mail", data),
     ),
     "stuck recovery": (
         recovery.encode_stuck(STUCK, "nonce"),

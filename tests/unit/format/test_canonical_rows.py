@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from bkspark.format.canonical_rows import digest_of, window_offsets
-from bkspark.format.tier_digests import WINDOW_OFFSETS_MAX
+from bkspark.format.tier_record import WINDOW_OFFSETS_MAX
 
 TYPES: tuple[tuple[pa.DataType, list[Any]], ...] = (
     (pa.null(), [None, None, None]),

@@ -4,16 +4,16 @@ import pytest
 
 from bkspark.errors import CorruptDataError
 from bkspark.format import layout, strict_json
-from bkspark.format.damage_record import (
+from bkspark.format.upkeep_records import (
+    DAMAGE_KIND,
     FILES_MAX,
-    KIND,
     LEDGERS_MAX,
     RANGES_MAX,
     DamagedCopies,
     Mark,
     bounded,
-    decode,
-    encode,
+    decode_damage,
+    encode_damage,
 )
 
 TOKEN = "0123456789abcdef" * 2
@@ -30,16 +30,16 @@ FIELDS = {
 
 
 def test_they_come_back_as_they_went() -> None:
-    assert decode("bookie-1", encode(COPIES, "nonce")) == COPIES
+    assert decode_damage("bookie-1", encode_damage(COPIES, "nonce")) == COPIES
 
 
 def test_those_of_another_bookie_are_refused() -> None:
     with pytest.raises(CorruptDataError):
-        decode("bookie-2", encode(COPIES, "nonce"))
+        decode_damage("bookie-2", encode_damage(COPIES, "nonce"))
     fields = {"id": "bookie-2", "marks": []}
-    data = strict_json.encode(KIND, layout.damaged_key("bookie-1"), fields)
+    data = strict_json.encode(DAMAGE_KIND, layout.damaged_key("bookie-1"), fields)
     with pytest.raises(CorruptDataError, match="another bookie"):
-        decode("bookie-1", data)
+        decode_damage("bookie-1", data)
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def test_those_of_another_bookie_are_refused() -> None:
 )
 def test_a_hostile_mark_is_refused(field: str, value: object) -> None:
     fields = {"id": "bookie-1", "marks": [{**FIELDS, field: value}]}
-    data = strict_json.encode(KIND, layout.damaged_key("bookie-1"), fields)
+    data = strict_json.encode(DAMAGE_KIND, layout.damaged_key("bookie-1"), fields)
     with pytest.raises(CorruptDataError):
-        decode("bookie-1", data)
+        decode_damage("bookie-1", data)
 
 
 def test_the_largest_record_is_small_enough_for_every_store() -> None:
@@ -73,7 +73,7 @@ def test_the_largest_record_is_small_enough_for_every_store() -> None:
         "x" * 200,
     )
     marks = dict.fromkeys(range(LEDGERS_MAX), mark)
-    assert len(encode(DamagedCopies("bookie-1", marks), "nonce")) < 768 * 1024
+    assert len(encode_damage(DamagedCopies("bookie-1", marks), "nonce")) < 768 * 1024
 
 
 def test_too_many_ranges_end_in_one_that_holds_the_others() -> None:

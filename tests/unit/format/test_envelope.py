@@ -3,8 +3,9 @@
 import pytest
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
-from bkspark.format import cookie, strict_json
-from bkspark.format.cookie import Cookie
+from bkspark.format import cluster as cluster_format
+from bkspark.format import strict_json
+from bkspark.format.cluster import Cookie
 from bkspark.format.digest import crc32c
 
 KEY = "logs/orders"
@@ -134,21 +135,21 @@ def test_size_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_cookie_round_trip() -> None:
-    data = cookie.encode(COOKIE)
-    assert cookie.decode(data) == COOKIE
+    data = cluster_format.encode_cookie(COOKIE)
+    assert cluster_format.decode_cookie(data) == COOKIE
     assert data.startswith(b"bkspark cookie v1 ")
 
 
 def test_every_flip_and_cut_of_a_cookie_is_found() -> None:
-    data = cookie.encode(COOKIE)
+    data = cluster_format.encode_cookie(COOKIE)
     for position in range(len(data) * 8):
         flipped = bytearray(data)
         flipped[position // 8] ^= 1 << position % 8
         with pytest.raises(CorruptDataError):
-            cookie.decode(bytes(flipped))
+            cluster_format.decode_cookie(bytes(flipped))
     for length in range(len(data)):
         with pytest.raises(CorruptDataError):
-            cookie.decode(data[:length])
+            cluster_format.decode_cookie(data[:length])
 
 
 @pytest.mark.parametrize(
@@ -161,7 +162,7 @@ def test_every_flip_and_cut_of_a_cookie_is_found() -> None:
 )
 def test_strange_identity_with_a_right_checksum(strange: Cookie) -> None:
     with pytest.raises(CorruptDataError):
-        cookie.decode(cookie.encode(strange))
+        cluster_format.decode_cookie(cluster_format.encode_cookie(strange))
 
 
 @pytest.mark.parametrize("strange", [{"a": "\ud800"}, {"\udfff": 1}, {"a": ["b\udbffc"]}])

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bkspark.errors import CorruptDataError
 from bkspark.format import layout, strict_json
-from bkspark.format.gone_record import KIND, decode, encode
+from bkspark.format.upkeep_records import GONE_KIND, decode_gone, encode_gone
 
 LENGTH = layout.GONE_PAGE_LENGTH
 
@@ -15,11 +15,11 @@ LENGTH = layout.GONE_PAGE_LENGTH
 @given(st.integers(0, 3), st.frozensets(st.integers(0, LENGTH - 1), max_size=30))
 def test_it_comes_back_as_it_went(page: int, places: frozenset[int]) -> None:
     ids = frozenset(page * LENGTH + place for place in places)
-    assert decode(page, encode(page, ids, "nonce")) == ids
+    assert decode_gone(page, encode_gone(page, ids, "nonce")) == ids
 
 
 def test_a_page_of_which_all_are_gone_is_a_line() -> None:
-    assert len(encode(1, frozenset(range(LENGTH, 2 * LENGTH)), "nonce")) < 100
+    assert len(encode_gone(1, frozenset(range(LENGTH, 2 * LENGTH)), "nonce")) < 100
 
 
 @pytest.mark.parametrize(
@@ -40,11 +40,11 @@ def test_a_page_of_which_all_are_gone_is_a_line() -> None:
     ids=str,
 )
 def test_hostile_ranges_are_refused(ranges: object) -> None:
-    data = strict_json.encode(KIND, layout.gone_key(0), {"nonce": "n", "ranges": ranges})
+    data = strict_json.encode(GONE_KIND, layout.gone_key(0), {"nonce": "n", "ranges": ranges})
     with pytest.raises(CorruptDataError):
-        decode(0, data)
+        decode_gone(0, data)
 
 
 def test_a_page_in_the_place_of_another_is_refused() -> None:
     with pytest.raises(CorruptDataError):
-        decode(1, encode(0, frozenset({1}), "nonce"))
+        decode_gone(1, encode_gone(0, frozenset({1}), "nonce"))

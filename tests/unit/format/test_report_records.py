@@ -4,21 +4,21 @@ import pytest
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.format import layout, strict_json
-from bkspark.format.report_record import KIND, ReportRecord, decode, encode
+from bkspark.format.upkeep_records import REPORT_KIND, ReportRecord, decode_report, encode_report
 
 REPORT = ReportRecord("audit", 5, 7, 2, {"NUM_LEDGERS_CHECKED": 9, "NUM_ORPHANED_ENTRY_LOGS": 0})
 
 
 def test_it_comes_back_as_it_went() -> None:
-    assert decode("audit", encode(REPORT, "nonce")) == REPORT
+    assert decode_report("audit", encode_report(REPORT, "nonce")) == REPORT
 
 
 def test_a_record_of_another_verb_is_refused() -> None:
     with pytest.raises(CorruptDataError):
-        decode("scrub", encode(REPORT, "nonce"))
-    other = strict_json.encode(KIND, layout.report_key("audit"), {"verb": "scrub"})
+        decode_report("scrub", encode_report(REPORT, "nonce"))
+    other = strict_json.encode(REPORT_KIND, layout.report_key("audit"), {"verb": "scrub"})
     with pytest.raises(CorruptDataError, match="another verb"):
-        decode("audit", other)
+        decode_report("audit", other)
 
 
 @pytest.mark.parametrize(
@@ -27,9 +27,9 @@ def test_a_record_of_another_verb_is_refused() -> None:
 )
 def test_a_hostile_report_is_refused(field: str, value: object) -> None:
     fields = {"verb": "audit", "began_ms": 5, "ended_ms": 7, "left": 2, "counters": {}}
-    data = strict_json.encode(KIND, layout.report_key("audit"), {**fields, field: value})
+    data = strict_json.encode(REPORT_KIND, layout.report_key("audit"), {**fields, field: value})
     with pytest.raises(CorruptDataError):
-        decode("audit", data)
+        decode_report("audit", data)
 
 
 def test_a_verb_is_a_word() -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema, spark_types
 from bkspark.format.spark_types import SPARK_TYPE_KEY
-from bkspark.log.schema import schema_after
+from bkspark.log.creating import schema_after
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.log.contents import LogSettings
 from bkspark.protocol.log.record import LogRecord

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from bkspark.errors import CorruptDataError, InvalidRequestError, UnauthorizedError
 from bkspark.format import (
     cluster,
-    cookie,
-    cursor_record,
     journal,
     layout,
     ledger_metadata,
     log_page,
     log_record,
     strict_json,
+    upkeep_records,
 )
+from bkspark.format import cluster as cluster_format
 from bkspark.format.digest import CRC32C, MAC, Digester, canonical_json, crc32c, new_spec
 from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
@@ -126,7 +126,7 @@ def test_a_bookie_with_labels_is_a_key() -> None:
 
 
 def test_round_trips() -> None:
-    assert cookie.decode(cookie.encode(COOKIE)) == COOKIE
+    assert cluster_format.decode_cookie(cluster_format.encode_cookie(COOKIE)) == COOKIE
     assert cluster.decode_cluster(cluster.encode_cluster(CLUSTER, "n")) == CLUSTER
     for bookie in (BOOKIE, FULL_BOOKIE, LEAVING_BOOKIE, REMOVED_BOOKIE):
         assert cluster.decode_bookie("bookie-1", cluster.encode_bookie(bookie, "n")) == bookie
@@ -139,7 +139,10 @@ def test_round_trips() -> None:
     for stored_log in (*logs, sealed, truncated, inside, begun_inside):
         encoded = log_record.encode(stored_log, "n")
         assert log_record.decode("events", encoded) == stored_log
-    assert cursor_record.decode("events", "mail", cursor_record.encode(CURSOR, "n")) == CURSOR
+    assert (
+        upkeep_records.decode_cursor("events", "mail", upkeep_records.encode_cursor(CURSOR, "n"))
+        == CURSOR
+    )
     assert guaranteeing().last_confirmed == guaranteeing().last_fragment.first_entry_id + 2
     for stored in (metadata(), metadata(digest_type=MAC), open_ledger(), guaranteeing()):
         assert ledger_metadata.decode(LEDGER, ledger_metadata.encode(stored, "n")) == stored

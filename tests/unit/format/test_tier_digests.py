@@ -3,19 +3,19 @@
 import pytest
 
 from bkspark.errors import CorruptDataError
-from bkspark.format import layout, strict_json, tier_digests
-from bkspark.format.tier_digests import WINDOW_OFFSETS_MAX, DigestsPage
+from bkspark.format import layout, strict_json, tier_record
+from bkspark.format.tier_record import WINDOW_OFFSETS_MAX, DigestsPage
 
 NAME = layout.log_page_name(1, "0123456789abcdef" * 2)
 PAGE = DigestsPage(10, b"\x01\xff", (11, 11 + WINDOW_OFFSETS_MAX), (0, 2**32 - 1))
 
 
 def test_a_page_comes_back() -> None:
-    data = tier_digests.encode("events", NAME, PAGE)
-    assert tier_digests.decode("events", NAME, data) == PAGE
+    data = tier_record.encode_digests("events", NAME, PAGE)
+    assert tier_record.decode_digests("events", NAME, data) == PAGE
     assert PAGE.windows == ((10, 11), (11, PAGE.end))
     with pytest.raises(CorruptDataError):
-        tier_digests.decode("others", NAME, data)
+        tier_record.decode_digests("others", NAME, data)
 
 
 @pytest.mark.parametrize(
@@ -37,4 +37,4 @@ def test_an_impossible_page_is_neither_made_nor_read(
     value = {"begin": 10, "schema": "", "ends": list(ends), "digests": list(digests)}
     data = strict_json.encode("tierdigests", layout.tier_page_key("events", NAME), value)
     with pytest.raises(CorruptDataError, match="malformed"):
-        tier_digests.decode("events", NAME, data)
+        tier_record.decode_digests("events", NAME, data)

@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bkspark.ledger.striping import stripes_of
+from bkspark.format.arrow_message import stripes_of
 from bkspark.log.batch.attempt_writer import BlockCutter
 from bkspark.log.batch.target import BlockSettings
 from bkspark.log.reading.read_slices import _rows_between

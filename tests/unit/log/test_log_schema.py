@@ -5,7 +5,7 @@ import pytest
 
 from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema
-from bkspark.log.schema import schema_after
+from bkspark.log.creating import schema_after
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.log.contents import LogSettings
 from bkspark.protocol.log.record import LogRecord

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.bookie.posix_files import _cut
+from bkspark.bookie.posix import _cut
 from bkspark.progress import Progress, reported_to
 from bkspark.storage import posix_calls
 from bkspark.storage.posix_calls import AHEAD_BYTES, SLICE_BYTES, write_back

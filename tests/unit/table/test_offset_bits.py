@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bkspark.table.offset_bits import DoubledOffsetError, OffsetBits
+from bkspark.table.reading import DoubledOffsetError, OffsetBits
 
 BEGIN = 2**40 + 3
 RANGES = st.lists(st.tuples(st.integers(-5, 45), st.integers(-5, 45)), max_size=3)
