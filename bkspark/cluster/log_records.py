@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from bkspark import environment
 from bkspark.cluster.records import Records, Versioned
@@ -23,6 +23,38 @@ from bkspark.protocol.log.ledger_list import LogPage, PageContents
 from bkspark.protocol.log.record import PAGE_LENGTH, LogRecord, Paged, paged
 from bkspark.protocol.log.tier import SegmentsPage, Tier, TierSegment
 
+# --- remembered pages ----------------------------------------------------------------------------
+
+
+PageKey: TypeAlias = tuple[str, str, str, str]
+"""Metadata store, cluster, log and page."""
+
+REMEMBERED_MAX = 512
+"""Pages of a kind that a process keeps in memory: a few megabytes, for any number of logs."""
+
+Page = TypeVar("Page")
+
+
+class RememberedPages(Generic[Page]):
+    """The pages last seen by this process. Pages never change, so a copy stays valid for ever."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pages: OrderedDict[PageKey, Page] = OrderedDict()
+
+    def get(self, key: PageKey) -> Page | None:
+        with self._lock:
+            if key in self._pages:
+                self._pages.move_to_end(key)
+            return self._pages.get(key)
+
+    def note(self, key: PageKey, page: Page) -> None:
+        with self._lock:
+            self._pages[key] = page
+            while len(self._pages) > REMEMBERED_MAX:
+                self._pages.popitem(last=False)
+
+
 # --- tier pages ----------------------------------------------------------------------------------
 # The pages of one log's tier: older segments, and digests of the rows of segments.
 #
@@ -33,25 +65,8 @@ _Named: TypeAlias = tuple[str, SegmentsPage]
 _NamedDigests: TypeAlias = tuple[str, DigestsPage]
 
 
-REMEMBERED_MAX = 512
-
-
-class SegmentsMemory:
-    """The pages of segments last seen by this process: retention walks them at each roll."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._pages: OrderedDict[tuple[str, ...], SegmentsPage] = OrderedDict()
-
-    def get(self, key: tuple[str, ...]) -> SegmentsPage | None:
-        with self._lock:
-            return self._pages.get(key)
-
-    def note(self, key: tuple[str, ...], page: SegmentsPage) -> None:
-        with self._lock:
-            self._pages[key] = page
-            while len(self._pages) > REMEMBERED_MAX:
-                self._pages.popitem(last=False)
+class SegmentsMemory(RememberedPages[SegmentsPage]):
+    """The pages of segments: retention walks them at each roll."""
 
 
 class TierPages:
@@ -129,40 +144,22 @@ class TierPages:
 
 
 NamedPage: TypeAlias = tuple[LogPage, PageContents]
-PageKey: TypeAlias = tuple[str, str, str, str]
-"""Metadata store, cluster, log and page."""
-
-REMEMBERED_MAX = 512
-"""Pages that a process keeps in memory: a few megabytes, for any number of logs."""
 
 BYTES_MAX = bounds.LOG_RECORD_BYTES_MAX
 
 _BRING_BACK = "bring the metadata store back as it was"
 
 
-class PageMemory:
-    """The pages last seen by this process. Pages never change, so a copy stays valid for ever.
+class PageMemory(RememberedPages[NamedPage]):
+    """The pages of the logs' lists.
 
     Attributes:
         page_length: of the pages made by this process.
     """
 
     def __init__(self, page_length: int = PAGE_LENGTH) -> None:
+        super().__init__()
         self.page_length = page_length
-        self._lock = threading.Lock()
-        self._pages: OrderedDict[PageKey, NamedPage] = OrderedDict()
-
-    def get(self, key: PageKey) -> NamedPage | None:
-        with self._lock:
-            if key in self._pages:
-                self._pages.move_to_end(key)
-            return self._pages.get(key)
-
-    def note(self, key: PageKey, page: NamedPage) -> None:
-        with self._lock:
-            self._pages[key] = page
-            while len(self._pages) > REMEMBERED_MAX:
-                self._pages.popitem(last=False)
 
 
 class LogPages:
