@@ -19,6 +19,7 @@ from bkspark.admin.maintenance import (
 )
 from bkspark.admin.noted_damage import Marks, NotedDamage
 from bkspark.admin.repairing.repair import Repair, RepairPlan, RepairStep
+from bkspark.admin.sweep import answers_by_ledger, batches
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.cluster.cluster import Cluster
@@ -136,14 +137,11 @@ def weigh(
 ) -> Weights:
     """Return the weight of each place of closed ledgers, by the answering bookies."""
     found: dict[tuple[int, int], float] = {}
-    for begin in range(0, len(ledgers), LEDGERS_AT_ONCE):
-        some = ledgers[begin : begin + LEDGERS_AT_ONCE]
+    for some in batches(ledgers, LEDGERS_AT_ONCE):
         asked = {address: tuple(_naming(some, address.member)) for address in addresses}
         weighs = [MeasureFiles(address, ids) for address, ids in asked.items() if ids]
-        said: dict[tuple[int, Member], int] = {}
-        for instruction, answer in zip(weighs, run(weighs), strict=True):
-            for ledger_id, usage in answer.items() if isinstance(answer, Mapping) else ():
-                said[ledger_id, instruction.address.member] = usage.bytes
+        answers = answers_by_ledger(run, weighs)
+        said = {(ledger_id, member): usage.bytes for member, ledger_id, usage in answers}
         for ledger in some:
             found |= dict(_places(ledger, said))
     return found

@@ -22,6 +22,7 @@ from bkspark.admin.maintenance import (
     planned,
 )
 from bkspark.admin.repairing.repair import Repair, RepairPlan, RepairStep, row
+from bkspark.admin.sweep import batches
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import CorruptDataError, InvalidRequestError
@@ -370,15 +371,12 @@ class _Decommission:
             self._carry_out(steps, progress)
 
     def _carry_out(self, steps: list[RepairStep], progress: Progress) -> None:
-        total = len(steps)
-        for begin in range(0, total, STEPS_AT_ONCE):
+        done, total = 0, len(steps)
+        for some in batches(steps, STEPS_AT_ONCE):
             self._note_opened()
-            piece = [
-                step
-                for step in steps[begin : begin + STEPS_AT_ONCE]
-                if step.need.place.member.bookie_id not in self._opened
-            ]
-            self.repair.carry_out(RepairPlan(tuple(piece)), _further(progress, begin, total))
+            piece = [one for one in some if one.need.place.member.bookie_id not in self._opened]
+            self.repair.carry_out(RepairPlan(tuple(piece)), _further(progress, done, total))
+            done += len(some)
 
     def _note_opened(self) -> None:
         """Note the bookies another client has made writable."""

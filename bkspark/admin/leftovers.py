@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
 
+from bkspark.admin.sweep import answers
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.cluster import Cluster
@@ -105,7 +106,7 @@ def sweep_leftovers(
     sweeps = [Sweep(cluster.address(known[name]), sealed) for name in bookie_ids or known]
     report = SweepReport()
     runner = run or partial(in_threads, tell=tell)
-    for sweep, result in zip(sweeps, runner(sweeps), strict=True):
+    for sweep, result in answers(runner, sweeps):
         bookie_id = sweep.address.bookie_id
         report.removed[bookie_id] = result.removed if isinstance(result, Swept) else 0
         problem = result.problem if isinstance(result, Swept) else str(result)

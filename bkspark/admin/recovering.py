@@ -1,7 +1,7 @@
 """``recover``: recover many ledgers in one run, all without a writer or the named ones."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bkspark import environment
@@ -17,6 +17,7 @@ from bkspark.admin.maintenance import (
     planned,
 )
 from bkspark.admin.survey import Survey
+from bkspark.admin.sweep import answers_by_ledger, by_member, last_members
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.cluster import Cluster
@@ -331,21 +332,17 @@ class OpenLedgers:
         return self._notes.try_to_note(layout.OPEN_LEDGERS_KEY, after)
 
     def _weighed(
-        self, ledgers: Iterable[LedgerMetadata], run: Runner
+        self, ledgers: Sequence[LedgerMetadata], run: Runner
     ) -> Mapping[int, Mapping[Member, Weight]]:
         addresses = self._cluster.addresses()
-        of_member: dict[Member, list[LedgerMetadata]] = {}
-        found: dict[int, dict[Member, Weight]] = {}
-        for ledger in ledgers:
-            found[ledger.ledger_id] = {}
-            for member in set(Locations(ledger).last.members) & addresses.keys():
-                of_member.setdefault(member, []).append(ledger)
         looks = [
-            MeasureLedgers(addresses[member], tuple(theirs)) for member, theirs in of_member.items()
+            MeasureLedgers(addresses[member], tuple(theirs))
+            for member, theirs in by_member(ledgers, last_members).items()
+            if member in addresses
         ]
-        for look, answer in zip(looks, run(looks), strict=True):
-            for ledger_id, weight in answer.items() if isinstance(answer, dict) else ():
-                found[ledger_id][look.address.member] = weight
+        found: dict[int, dict[Member, Weight]] = {one.ledger_id: {} for one in ledgers}
+        for member, ledger_id, weight in answers_by_ledger(run, looks):
+            found[ledger_id][member] = weight
         return found
 
 

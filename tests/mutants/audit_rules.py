@@ -4,6 +4,7 @@ from .change import Replace
 from .mutant import Mutant
 
 AUDIT = "tests/integration/upkeep/test_audit.py"
+SWEEP = "tests/unit/admin/test_sweep.py"
 LOOKS = "tests/integration/upkeep/test_audit_looks.py"
 HANGS = "tests/integration/upkeep/test_audit_with_hangs.py"
 BUGS = "tests/integration/upkeep/test_bugs_of_repairs.py"
@@ -32,10 +33,28 @@ MUTANTS = (
         "what was found is believed of a ledger that has changed since",
         "Audit._look",
         Replace(
-            "is_told and self._has_changed(ledgers[ledger.ledger_id])",
+            "is_told and has_changed(self._cluster, ledgers[ledger.ledger_id])",
             "not (found or waiting or ledgers)",
         ),
         (f"{LOOKS}::test_what_was_found_is_not_believed_of_a_ledger_that_changed_meanwhile",),
+    ),
+    Mutant(
+        "a ledger that is gone has not changed",
+        "sweep.has_changed",
+        Replace("now is None or now.value != ledger", "now is not None and now.value != ledger"),
+        (f"{SWEEP}::test_a_ledger_has_changed_if_its_record_is_another_one_or_gone",),
+    ),
+    Mutant(
+        "a ledger that changes each time is looked at for ever",
+        "sweep.looked_at",
+        Replace("again = look(again) if again else again", "again = look(ledger_ids)"),
+        (f"{SWEEP}::test_only_what_changed_is_looked_at_again_a_few_times",),
+    ),
+    Mutant(
+        "a batch is told as done before it is",
+        "sweep.batches",
+        Replace("progress(begin + len(batch), count)", "progress(count, count)"),
+        (f"{SWEEP}::test_progress_is_told_after_each_batch",),
     ),
     Mutant(
         "files that no record of a bookie names are not looked for",

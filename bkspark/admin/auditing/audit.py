@@ -45,6 +45,16 @@ from bkspark.admin.maintenance import (
 from bkspark.admin.noted_damage import NotedDamage, marks_of
 from bkspark.admin.offloading.tables import TableAnswers, look_at_tables
 from bkspark.admin.survey import Survey, gone_from_lists, unfinished_recoveries
+from bkspark.admin.sweep import (
+    LOOKS_MAX,
+    answers,
+    answers_by_ledger,
+    by_member,
+    has_changed,
+    last_members,
+    looked_at,
+    read_ledgers,
+)
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.bookie_client import STORE_SECONDS
@@ -164,17 +174,12 @@ def ends_of(
     ledgers: Iterable[LedgerMetadata], addresses: Mapping[Member, BookieAddress], run: Runner
 ) -> OpenEnds:
     """Return the current ends on members of the last fragments."""
-    of_member: dict[Member, list[LedgerMetadata]] = {}
-    for ledger in ledgers:
-        for member in Locations(ledger).last.members:
-            if member in addresses:
-                of_member.setdefault(member, []).append(ledger)
-    looks = [LookAtEnds(addresses[member], tuple(theirs)) for member, theirs in of_member.items()]
-    return {
-        (look.address.member, ledger_id): end
-        for look, answer in zip(looks, run(looks), strict=True)
-        for ledger_id, end in (answer.items() if isinstance(answer, dict) else ())
-    }
+    looks = [
+        LookAtEnds(addresses[member], tuple(theirs))
+        for member, theirs in by_member(ledgers, last_members).items()
+        if member in addresses
+    ]
+    return {(member, number): end for member, number, end in answers_by_ledger(run, looks)}
 
 
 def lacking_at_ends(
@@ -221,10 +226,6 @@ def _lacking(ledger: LedgerMetadata, before: OpenEnds, after: OpenEnds) -> Itera
 # data.
 #
 # An audit decides nothing: a repair examines the bookies again.
-
-
-LOOKS_MAX = 3
-"""Attempts to examine a ledger whose record keeps changing."""
 
 
 @dataclass(slots=True)
@@ -282,11 +283,9 @@ class Audit:
 
     def _take(self, step: AuditStep) -> None:
         again = self._look(step)
-        for _ in range(LOOKS_MAX - 1):
-            if not again:
-                return
-            again = self._look(AuditStep(tuple(again)))
-        self.findings.changing += again
+        self.findings.changing += looked_at(
+            lambda ids: self._look(AuditStep(tuple(ids))), again, looks=LOOKS_MAX - 1
+        )
 
     # --- one step ---------------------------------------------------------------------------
 
@@ -313,7 +312,7 @@ class Audit:
             waiting = self._waiting(ledger, seen)
             is_told = found or waiting or self._is_strange(ledger, seen)
             is_told = is_told or sizes.is_short(ledger)
-            if is_told and self._has_changed(ledgers[ledger.ledger_id]):
+            if is_told and has_changed(self._cluster, ledgers[ledger.ledger_id]):
                 again.append(ledger.ledger_id)
                 continue
             self._note(ledger, found, waiting, seen)
@@ -321,18 +320,15 @@ class Audit:
         return again
 
     def _records(self, ledger_ids: Sequence[int]) -> dict[int, LedgerMetadata]:
-        found = {i: self._cluster.ledgers.get(str(i)) for i in ledger_ids}
-        self.seen |= {i for i in found if layout.ledger_key(i) in self._cluster.unreadable}
-        return {ledger_id: seen.value for ledger_id, seen in found.items() if seen is not None}
+        found = read_ledgers(self._cluster, ledger_ids)
+        self.seen |= {i for i in ledger_ids if layout.ledger_key(i) in self._cluster.unreadable}
+        return found
 
     def _ask(
         self, step: AuditStep, audited: Mapping[int, LedgerMetadata]
     ) -> dict[Member, BookieAnswers]:
         """Ask every bookie about its ledgers; a silent bookie is not asked again by the audit."""
-        of_member: dict[Member, list[LedgerMetadata]] = {}
-        for ledger in audited.values():
-            for member in Locations(ledger).members:
-                of_member.setdefault(member, []).append(ledger)
+        of_member = by_member(audited.values())
         looks = [
             Look(
                 address,
@@ -344,7 +340,7 @@ class Audit:
             if member.bookie_id not in self.findings.silent and (step.shards or member in of_member)
         ]
         looked: dict[Member, BookieAnswers] = {}
-        for look, answer in zip(looks, self._run(looks), strict=True):
+        for look, answer in answers(self._run, looks):
             if isinstance(answer, BookieAnswers):
                 looked[look.address.member] = answer
             else:
@@ -371,9 +367,9 @@ class Audit:
             for member in _whole_members(seen, ledger_id):
                 sources.setdefault(member, []).append(seen.audited[ledger_id])
         named: dict[int, dict[PlacedLog, None]] = {}
-        for files in self._run([NameFiles(a, tuple(ls)) for a, ls in self._at(sources)]):
-            for ledger_id, logs in files.items() if isinstance(files, dict) else ():
-                named.setdefault(ledger_id, {}).update(dict.fromkeys(logs))
+        naming = [NameFiles(address, tuple(theirs)) for address, theirs in self._at(sources)]
+        for _, ledger_id, logs in answers_by_ledger(self._run, naming):
+            named.setdefault(ledger_id, {}).update(dict.fromkeys(logs))
         targets: dict[Member, list[LedgerMetadata]] = {}
         for member, ledger_id in lacking:
             if ledger_id in named:
@@ -382,10 +378,9 @@ class Audit:
             LookForFiles(address, tuple((x, tuple(named[x.ledger_id])) for x in ledgers))
             for address, ledgers in self._at(targets)
         ]
-        for look, missing in zip(looks, self._run(looks), strict=True):
-            for ledger_id, files in missing.items() if isinstance(missing, dict) else ():
-                key = (look.address.member, ledger_id)
-                seen.holdings[key] = with_files(seen.holdings[key], files)
+        for member, ledger_id, files in answers_by_ledger(self._run, looks):
+            key = (member, ledger_id)
+            seen.holdings[key] = with_files(seen.holdings[key], files)
 
     def _at(
         self, of_member: Mapping[Member, list[LedgerMetadata]]
@@ -476,10 +471,6 @@ class Audit:
         """Return whether a bookie reports a problem: a journal may be gone since the listing."""
         holdings = (seen.holdings.get((member, ledger.ledger_id)) for member in seen.looked)
         return any(holding is not None and holding.problem for holding in holdings)
-
-    def _has_changed(self, ledger: LedgerMetadata) -> bool:
-        now = self._cluster.ledgers.get(str(ledger.ledger_id))
-        return now is None or now.value != ledger
 
     # --- noting -------------------------------------------------------------------------------
 

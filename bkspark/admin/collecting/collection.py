@@ -29,6 +29,7 @@ from bkspark.admin.maintenance import (
     noted,
 )
 from bkspark.admin.offloading.freeing import FreeingDue, TierOutcome, free_offloaded, planned_steps
+from bkspark.admin.sweep import answers, batches
 from bkspark.bookie.contract import Usage, on_bookie
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.gone_ledgers import GoneLedgers
@@ -114,11 +115,8 @@ class Collector:
         """
         garbage, unwanted = self._plan.garbage, self._plan.unwanted
         total = len(garbage) + len(unwanted)
-        progress(0, total)
-        for begin in range(0, len(garbage), LEDGERS_AT_ONCE):
-            step = garbage[begin : begin + LEDGERS_AT_ONCE]
+        for step in batches(garbage, LEDGERS_AT_ONCE, progress, total=total):
             self._take(step)
-            progress(begin + len(step), total)
         self._let_go(unwanted)
         progress(total, total)
         pages = SpentPages(self._cluster, self._gone)
@@ -130,8 +128,8 @@ class Collector:
     def _let_go(self, unwanted: Sequence[Unwanted]) -> None:
         """Free unneeded files of remaining ledgers."""
         work = LeftoverRemover(self._cluster, self._run, self._addresses, self.outcome.silent)
-        for begin in range(0, len(unwanted), LEDGERS_AT_ONCE):
-            work.take(unwanted[begin : begin + LEDGERS_AT_ONCE])
+        for step in batches(unwanted, LEDGERS_AT_ONCE):
+            work.take(step)
         self.outcome.removed += work.outcome.removed
         self.outcome.problems |= work.outcome.problems
 
@@ -188,7 +186,7 @@ class Collector:
             if doomed and member.bookie_id not in self.outcome.silent:
                 orders.append(Free(address, tuple(doomed)))
         cleaned: dict[int, set[Member]] = {ledger_id: set() for ledger_id in deleting}
-        for order, answer in zip(orders, self._run(orders), strict=True):
+        for order, answer in answers(self._run, orders):
             if isinstance(answer, Silence):
                 self.outcome.silent[order.address.bookie_id] = answer.reason
             else:

@@ -13,6 +13,7 @@ from bkspark.admin.collecting.freeing import (
     Unwanted,
 )
 from bkspark.admin.collecting.unwanted import LeftoverFinder
+from bkspark.admin.sweep import answers_by_ledger, batches
 from bkspark.bookie.contract import BookieAddress, Usage
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.cluster import Cluster
@@ -85,11 +86,9 @@ def old_journals(
         for address, ids in listed.items()
         if not ids.isdisjoint(terms)
     ]
-    for look, found in zip(looks, run(looks), strict=True):
-        for ledger_id, sizes in found.items() if isinstance(found, Mapping) else ():
-            usage = Usage(len(sizes), sum(sizes.values()))
-            names = tuple(sorted(sizes))
-            yield Unwanted(ledger_id, look.address.member, usage, names, is_journals=True)
+    for member, ledger_id, sizes in answers_by_ledger(run, looks):
+        usage = Usage(len(sizes), sum(sizes.values()))
+        yield Unwanted(ledger_id, member, usage, tuple(sorted(sizes)), is_journals=True)
 
 
 # --- spent pages ---------------------------------------------------------------------------------
@@ -181,8 +180,8 @@ class SpentPages:
         unnamed = sorted(names - named)
         spent: set[str] = set()
         above: dict[str, tuple[str, ...]] = {}
-        for begin in range(0, len(unnamed), PAGES_AT_ONCE):
-            listed = dict(self._looked_at(log_name, pages, unnamed[begin : begin + PAGES_AT_ONCE]))
+        for some in batches(unnamed, PAGES_AT_ONCE):
+            listed = dict(self._looked_at(log_name, pages, some))
             above |= {name: below for name, (_, below) in listed.items() if below}
             ids = {name: ids for name, (ids, _) in listed.items() if ids}
             gone = self._gone.among(set().union(*ids.values()))
@@ -371,9 +370,9 @@ def plan_collection(
     found = LeftoverFinder(cluster, run, present)
     garbage, unwanted = dict[int, Garbage](), list[Unwanted]()
     ids = cluster.ledger_ids()
-    for begin in range(0, len(ids), LEDGERS_AT_ONCE):
+    for some in batches(ids, LEDGERS_AT_ONCE):
         stays = []
-        for ledger in filter(None, map(metadata.ledger, ids[begin : begin + LEDGERS_AT_ONCE])):
+        for ledger in filter(None, map(metadata.ledger, some)):
             one = metadata.judged(ledger)
             if one is not None:
                 garbage[one.ledger_id] = one
@@ -425,9 +424,7 @@ def _listed(
 def _weighed(run: Runner, where: Mapping[BookieAddress, Collection[int]]) -> dict[int, Usage]:
     """Add up each listed ledger's usage over all bookies."""
     usage: dict[int, Usage] = {}
-    for weighed in run(
-        [MeasureFiles(address, tuple(sorted(ids))) for address, ids in where.items()]
-    ):
-        for ledger_id, own in weighed.items() if isinstance(weighed, Mapping) else ():
-            usage[ledger_id] = usage.get(ledger_id, Usage()) + own
+    weighs = [MeasureFiles(address, tuple(sorted(ids))) for address, ids in where.items()]
+    for _, ledger_id, own in answers_by_ledger(run, weighs):
+        usage[ledger_id] = usage.get(ledger_id, Usage()) + own
     return usage

@@ -17,6 +17,7 @@ from bkspark.admin.collecting.freeing import (
     Unwanted,
 )
 from bkspark.admin.noted_damage import NotedDamage, marks_of
+from bkspark.admin.sweep import answers, answers_by_ledger, by_member
 from bkspark.bookie.contract import BookieAddress, BookieRoot, Usage
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.cluster import Cluster
@@ -156,18 +157,13 @@ class LeftoverFinder:
             FindUnfinished(self._addresses[member], tuple(ledger.ledger_id for ledger in own))
             for member, own in self._of_members(ledgers).items()
         ]
-        for look, found in zip(looks, self._run(looks), strict=True):
-            for ledger_id, usage in found.items() if isinstance(found, Mapping) else ():
-                yield Unwanted(ledger_id, look.address.member, usage, is_unfinished=True)
+        for member, ledger_id, usage in answers_by_ledger(self._run, looks):
+            yield Unwanted(ledger_id, member, usage, is_unfinished=True)
 
     def _of_members(self, ledgers: Sequence[LedgerMetadata]) -> dict[Member, list[LedgerMetadata]]:
         """Return the ledgers of each member with a known address."""
-        of_member: dict[Member, list[LedgerMetadata]] = {}
-        for ledger in ledgers:
-            members = Locations(ledger).members
-            for member in (one for one in self._addresses if one in members):
-                of_member.setdefault(member, []).append(ledger)
-        return of_member
+        found = by_member(ledgers)
+        return {member: found[member] for member in found if member in self._addresses}
 
     def _show(
         self, ledgers: Sequence[LedgerMetadata], *, lists: bool
@@ -182,11 +178,8 @@ class LeftoverFinder:
             )
             for member, own in self._of_members(ledgers).items()
         ]
-        found: dict[tuple[Member, int], dict[str, int]] = {}
-        for look, answer in zip(looks, self._run(looks), strict=True):
-            for ledger_id, names in answer.items() if isinstance(answer, dict) else ():
-                found[look.address.member, ledger_id] = names
-        return found
+        shown = answers_by_ledger(self._run, looks)
+        return {(member, ledger_id): names for member, ledger_id, names in shown}
 
 
 def free_members(cluster: Cluster) -> set[Member]:
@@ -199,11 +192,11 @@ def free_members(cluster: Cluster) -> set[Member]:
 def weighed(run: Runner, orders: Mapping[BookieAddress, Sequence[int]]) -> list[Unwanted]:
     """Return all files of some ledgers on bookies as unneeded; skip unanswered requests."""
     weighs = [MeasureFiles(address, tuple(ids)) for address, ids in orders.items()]
-    found: list[Unwanted] = []
-    for order, usage in zip(weighs, run(weighs), strict=True):
-        for ledger_id, own in usage.items() if isinstance(usage, Mapping) else ():
-            if own.files:
-                found.append(Unwanted(ledger_id, order.address.member, own))
+    found = [
+        Unwanted(ledger_id, member, own)
+        for member, ledger_id, own in answers_by_ledger(run, weighs)
+        if own.files
+    ]
     return sorted(found, key=lambda one: (one.ledger_id, one.member.bookie_id))
 
 
@@ -278,7 +271,7 @@ class LeftoverRemover:
             *(FreeUnfinished(address, own) for address, own in begun.items()),
             *(FreeFiles(address, own) for address, own in journals.items()),
         ]
-        for order, answer in zip(orders, self._run(orders), strict=True):
+        for order, answer in answers(self._run, orders):
             self._note(order.address.bookie_id, answer)
 
     def _by_address(

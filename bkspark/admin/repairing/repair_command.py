@@ -25,6 +25,7 @@ from bkspark.admin.noted_damage import NotedDamage
 from bkspark.admin.repairing.fill import Fill, Filled, Sources, in_vain, problem_of
 from bkspark.admin.repairing.repair import Away, Repair, RepairPlan, plan_of, row, row_of_short
 from bkspark.admin.survey import Survey
+from bkspark.admin.sweep import answers, batches
 from bkspark.bookie.contract import BookieAddress, told_of
 from bkspark.cluster.arguments import require_number
 from bkspark.cluster.cluster import Cluster
@@ -197,11 +198,10 @@ class Widening:
     def _copied(self, fills: Sequence[Fill], learnt: _Learnt) -> list[Filled] | Widened | None:
         """Return the copies' results, the final outcome on failure, or None to begin again."""
         results: list[Filled] = []
-        for begin in range(0, len(fills), AT_ONCE):
-            part = fills[begin : begin + AT_ONCE]
+        for part in batches(fills, AT_ONCE):
             rates = shares(self._bytes_per_second, [fill.bookie_ids for fill in part])
             asked = [replace(fill, bytes_per_second=rate) for fill, rate in zip(part, rates)]
-            for fill, result in zip(part, self._run(asked), strict=True):
+            for fill, result in answers(self._run, asked):
                 if not isinstance(result, Filled):
                     reason = str(getattr(result, "reason", result))
                     learnt.avoid.add(fill.address.bookie_id)

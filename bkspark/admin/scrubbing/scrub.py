@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from bkspark import environment
-from bkspark.admin.auditing.audit import LOOKS_MAX, dropped_and_tiered, plan_audit
+from bkspark.admin.auditing.audit import dropped_and_tiered, plan_audit
 from bkspark.admin.auditing.findings import AuditPlan
 from bkspark.admin.auditing.look import slim
 from bkspark.admin.maintenance import (
@@ -24,6 +24,7 @@ from bkspark.admin.noted_damage import News, NotedDamage
 from bkspark.admin.scrubbing.look import BadCopies, ReadAll, Scrubbed
 from bkspark.admin.scrubbing.tables import TableScrub, scrub_tables
 from bkspark.admin.survey import Survey
+from bkspark.admin.sweep import answers, batches, by_member, looked_at, read_ledgers
 from bkspark.cluster.arguments import require_number
 from bkspark.cluster.password import Password
 from bkspark.errors import (
@@ -327,14 +328,8 @@ class Scrub:
             self.findings.cut_by = str(error.args[0])
 
     def _read_all(self, plan: ScrubPlan, progress: Progress) -> None:
-        ids = plan.ledger_ids
-        progress(0, len(ids))
-        for begin in range(0, len(ids), LEDGERS_AT_ONCE):
-            again: Sequence[int] = ids[begin : begin + LEDGERS_AT_ONCE]
-            for _ in range(LOOKS_MAX):
-                again = self._look(again) if again else again
-            self.findings.changing += again
-            progress(min(begin + LEDGERS_AT_ONCE, len(ids)), len(ids))
+        for ids in batches(plan.ledger_ids, LEDGERS_AT_ONCE, progress):
+            self.findings.changing += looked_at(self._look, ids)
         if plan.looked_at.is_of_all:
             self._forget_what_is_gone()
 
@@ -364,32 +359,22 @@ class Scrub:
         self._note(member, answer, known)
 
     def _records(self, ledger_ids: Sequence[int]) -> dict[int, LedgerMetadata]:
-        found = {i: self._cluster.ledgers.get(str(i)) for i in ledger_ids}
         return {
-            ledger_id: seen.value
-            for ledger_id, seen in found.items()
-            if seen is not None
-            and seen.value.state is not LedgerState.DELETING
-            and ledger_id not in self._dropped
+            ledger_id: ledger
+            for ledger_id, ledger in read_ledgers(self._cluster, ledger_ids).items()
+            if ledger.state is not LedgerState.DELETING and ledger_id not in self._dropped
         }
 
     def _asked(self, ledgers: Iterable[LedgerMetadata]) -> list[tuple[ReadAll, object]]:
         """Return each bookie's answer; a silent bookie is not asked again."""
-        of_member: dict[Member, list[LedgerMetadata]] = {}
-        for ledger in ledgers:
-            for member in Locations(ledger).members:
-                of_member.setdefault(member, []).append(slim(ledger))
-        asked = [
-            (self._addresses[member], tuple(theirs))
-            for member, theirs in of_member.items()
+        wanted = self._wanted
+        how = (wanted.password, wanted.sample, wanted.bytes_per_second)
+        reads = [
+            ReadAll(self._addresses[member], tuple(theirs), *how)
+            for member, theirs in by_member(map(slim, ledgers)).items()
             if member in self._addresses and member.bookie_id not in self.findings.silent
         ]
-        wanted = self._wanted
-        reads = [
-            ReadAll(address, theirs, wanted.password, wanted.sample, wanted.bytes_per_second)
-            for address, theirs in asked
-        ]
-        return list(zip(reads, self._run(reads), strict=True))
+        return list(answers(self._run, reads))
 
     def _changed(self, ledgers: Iterable[LedgerMetadata]) -> tuple[set[int], set[int]]:
         """Return ids of the ledgers changed meanwhile, and of ledgers with unknown state."""

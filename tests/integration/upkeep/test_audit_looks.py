@@ -40,10 +40,11 @@ def test_what_was_found_is_not_believed_of_a_ledger_that_changed_meanwhile(
             looks.append(step.ledger_ids)
             return super()._look(step)
 
-        def _has_changed(self, ledger: LedgerMetadata) -> bool:
-            return len(looks) < 2
+    def has_changed(_cluster: Cluster, _ledger: LedgerMetadata) -> bool:
+        return len(looks) < 2
 
     monkeypatch.setattr("bkspark.admin.auditing.audit.Audit", Audit)
+    monkeypatch.setattr("bkspark.admin.auditing.audit.has_changed", has_changed)
     report = audited(rig)
     assert looks == [(ledger_id,), (ledger_id,)]
     assert len(report.details["copies"]) == 1

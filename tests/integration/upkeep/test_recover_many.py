@@ -202,7 +202,7 @@ def test_there_is_room_for_so_many_and_those_seen_longest_stay(
     recovered: Callable[..., Report],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(recovering, "LEDGERS_MAX", 2)
+    monkeypatch.setattr(recovering, "SIGHTINGS_MAX", 2)
     first = [left_open(keeper).ledger_id for _ in range(2)]
     recovered()
     later = left_open(keeper).ledger_id
