@@ -150,7 +150,7 @@ def read(
     return read_log(spark, log, columns, given)
 
 
-def configure_delta(builder: "SparkSession.Builder") -> "SparkSession.Builder":
+def configure_delta(builder: "SparkSession.Builder", table: str = "") -> "SparkSession.Builder":
     """Add to the builder of a session what it needs to write and read Delta tables.
 
     The session gets the jars of Delta from Maven Central when it starts, its SQL extension and its
@@ -161,17 +161,20 @@ def configure_delta(builder: "SparkSession.Builder") -> "SparkSession.Builder":
 
     Args:
         builder: of a session with its own driver, not one of Spark Connect.
+        table: URL of a table in a bucket, which may name a store. The session also gets Hadoop's
+            client of S3 (some 690 MB), unless Spark has it, and settings for this bucket: the
+            endpoint and the region of the store, or of the AWS environment.
 
     Returns:
         The builder.
 
     Raises:
-        InvalidRequestError: there are no jars for the installed Spark, or a session without Delta
-            is running in this process.
+        InvalidRequestError: there are no jars for the installed Spark, a session without Delta
+            is running in this process, or the store of the table is not known here.
     """
     from bkspark.spark.delta import configure_delta as configure
 
-    return configure(builder)
+    return configure(builder, table)
 
 
 def register_metrics(registry: "CollectorRegistry | None" = None) -> None:

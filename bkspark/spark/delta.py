@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 
 from bkspark.errors import InvalidRequestError
 from bkspark.spark.connect import require_own_driver
+from bkspark.spark.hadoop_s3 import is_in_bucket, s3_packages, s3_settings
 
 DELTA_VERSION = "4.4.0"
 _SPARKS = ("4.1", "4.2")
@@ -16,7 +17,8 @@ On Spark 4.3 the jars for 4.2 start, and an append to a table fails (``NoSuchMet
 """
 _SHIPPED = (
     "com.fasterxml.jackson*:*",
-    "org.apache.hadoop:*",
+    "org.apache.hadoop:hadoop-client*",
+    "org.apache.hadoop:hadoop-common",
     "org.apache.logging.log4j:*",
     "org.apache.parquet:*",
     "org.slf4j:*",
@@ -31,7 +33,7 @@ _CATALOG_CLASS = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 Builder = TypeVar("Builder", bound=SparkSession.Builder)
 
 
-def configure_delta(builder: Builder) -> Builder:
+def configure_delta(builder: Builder, table: str = "") -> Builder:
     """Add the jars of Delta, its SQL extension and its catalog to the builder of a session.
 
     See ``bkspark.configure_delta``.
@@ -41,7 +43,12 @@ def configure_delta(builder: Builder) -> Builder:
     )
     _require_no_other_session()
     given: dict[str, str] = getattr(builder, "_options", {})
-    builder.config(_PACKAGES, _joined(given.get(_PACKAGES), coordinate(pyspark.__version__)))
+    packages = [coordinate(pyspark.__version__)]
+    if is_in_bucket(table):
+        packages += s3_packages()
+        for name, value in s3_settings(table).items():
+            builder.config(name, given.get(name, value))
+    builder.config(_PACKAGES, _joined(given.get(_PACKAGES), *packages))
     builder.config(_EXCLUDES, _joined(given.get(_EXCLUDES), *_SHIPPED))
     builder.config(_EXTENSIONS, _joined(given.get(_EXTENSIONS), _EXTENSION))
     builder.config(_CATALOG, _CATALOG_CLASS)

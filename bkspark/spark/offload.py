@@ -4,11 +4,12 @@ Rule. Timestamps are written as microseconds in the calendar of today. Other rea
 default form for other times beyond the years 1677 to 2262.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -19,22 +20,32 @@ from bkspark.admin.offloading.copier import (
 )
 from bkspark.errors import BookKeeperError, InvalidRequestError, OutcomeUnknownError
 from bkspark.spark.delta import configure_delta, has_delta
+from bkspark.spark.hadoop_s3 import for_spark, require_s3
 from bkspark.storage.address import shown_url
 
+_OF_TASKS = re.compile(r"^bkspark\.errors\.\w+: (.+)$", re.MULTILINE)
+_REASON_LENGTH = 300
 _CONF = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
 }
 
 
-def copier_of(spark: SparkSession | None) -> "SparkCopier":
-    """Return a copier with the session, or with a new one that has Delta.
+def copier_of(spark: SparkSession | None, table_urls: Sequence[str]) -> "SparkCopier":
+    """Return a copier with the session, or with a new one that can write the tables.
 
     Raises:
-        InvalidRequestError: the session has no Delta.
+        InvalidRequestError: the session has no Delta, or no client of S3 for a table in a bucket.
     """
-    builder = SparkSession.Builder().appName("bkspark offload")
-    return SparkCopier(spark or configure_delta(builder).getOrCreate())
+    if spark is None:
+        builder = configure_delta(SparkSession.Builder().appName("bkspark offload"))
+        for url in table_urls:
+            configure_delta(builder, url)
+        spark = builder.getOrCreate()
+    require_delta(spark)
+    for url in table_urls:
+        require_s3(spark, url)
+    return SparkCopier(spark)
 
 
 def require_delta(spark: SparkSession) -> None:
@@ -54,7 +65,6 @@ class SparkCopier:
     """Writes tables with Delta's own code: a ``Copier``."""
 
     def __init__(self, spark: SparkSession) -> None:
-        require_delta(spark)
         self._spark = spark
 
     def create(self, order: CopyOrder, properties: dict[str, str]) -> None:
@@ -77,7 +87,7 @@ class SparkCopier:
 
     def fence(self, table_url: str, app_id: str) -> None:
         with self._asking(table_url, "fence"):
-            rows = self._spark.read.format("delta").load(_for_spark(table_url)).limit(0)
+            rows = self._spark.read.format("delta").load(for_spark(table_url)).limit(0)
             self._write(rows, table_url, app_id, FENCE_VERSION, "bkspark offload: fence")
 
     def _write(self, rows: DataFrame, url: str, app_id: str, version: int, note: str) -> None:
@@ -89,7 +99,7 @@ class SparkCopier:
                 .option("txnAppId", app_id)
                 .option("txnVersion", version)
                 .option("userMetadata", note)
-                .save(_for_spark(url))
+                .save(for_spark(url))
             )
 
     def _rows(self, order: CopyOrder) -> DataFrame:
@@ -114,11 +124,24 @@ class SparkCopier:
         except BookKeeperError:
             raise
         except (Py4JError, PySparkException) as error:
-            line = next((one for one in str(error).splitlines() if one.strip()), "")
             raise OutcomeUnknownError(
-                f"Spark could not {what} the table at {shown_url(url)}: {line[:300]}",
+                f"Spark could not {what} the table at {shown_url(url)}: {_reason(error)}",
                 hint="run the command again; it goes on where this one ended",
             ) from error
+
+
+def _reason(error: Exception) -> str:
+    """Return what a task of ours, the first cause in Java, or Spark says, in this order."""
+    text = str(error)
+    own = _OF_TASKS.findall(text)
+    if own:
+        return str(own[-1])[:_REASON_LENGTH]
+    if isinstance(error, Py4JJavaError):
+        cause: Any = error.java_exception
+        while cause.getCause() is not None:
+            cause = cause.getCause()
+        text = str(cause.toString())
+    return next((one for one in text.splitlines() if one.strip()), "")[:_REASON_LENGTH]
 
 
 def _ddl(rows: DataFrame) -> str:
@@ -127,11 +150,7 @@ def _ddl(rows: DataFrame) -> str:
 
 
 def _named(url: str) -> str:
-    return f"delta.`{_for_spark(url).replace('`', '``')}`"
-
-
-def _for_spark(url: str) -> str:
-    return f"s3a:{url.removeprefix('s3:')}" if url.startswith("s3:") else url
+    return f"delta.`{for_spark(url).replace('`', '``')}`"
 
 
 def _texts(properties: Mapping[str, str]) -> str:

@@ -24,6 +24,7 @@ from bkspark.log.reading.read_slices import OffsetRange
 from bkspark.log.reading.tier_rows import TierRows
 from bkspark.protocol.log.record import LogRecord
 from bkspark.spark.delta import has_delta
+from bkspark.spark.hadoop_s3 import for_spark, has_client
 from bkspark.spark.options import Options
 from bkspark.spark.reader import wanted_of
 
@@ -63,13 +64,13 @@ def table_part(spark: "SparkSession", options: Options, schema: StructType) -> T
         return None
     with Cluster(options.metadata_uri) as cluster:
         record = cluster.log(options.log_name).value
-        if not record.freed:
+        if record.tier is None or not record.freed:
             return None
         _, wanted = wanted_of(cluster, record, options)
     end = min(wanted.end, record.freed)
     if wanted.begin >= end:
         return None
-    if not has_delta(spark):
+    if not has_delta(spark) or not has_client(spark, record.tier.table_url):
         logger.info(
             "log %s is read without Delta, which takes longer: see bkspark.configure_delta",
             record.name,
@@ -87,7 +88,9 @@ def _rows(
     snapshot = tier.snapshot
     names = _present_names(record, snapshot)
     known = {one.name for one in record.tier.columns} if record.tier else set()
-    frame = spark.read.format("delta").option("versionAsOf", snapshot.version).load(tier.url)
+    frame = (
+        spark.read.format("delta").option("versionAsOf", snapshot.version).load(for_spark(tier.url))
+    )
     found = [
         _column(frame, field.name, field.dataType, names)
         if field.name in names or field.name in known | set(METADATA_COLUMNS)

@@ -75,15 +75,37 @@ def open_folder(given: str) -> Folder:
     Raises:
         InvalidRequestError: no such address.
     """
-    url = canonical(given)
-    if url.startswith(_S3):
-        return _S3Folder(f"s3://{url.partition('://')[2]}")
+    url = folder_url(given)
+    if url.startswith("s3://"):
+        return _S3Folder(url)
     if url.startswith("file:///"):
         return _LocalFolder(url)
     raise InvalidRequestError(
         f"{shown_url(given)!r} does not name a folder of a table",
         hint="write /absolute/path, file:///absolute/path, or s3://bucket/prefix",
     )
+
+
+def folder_url(given: str) -> str:
+    """Return an address of a folder in its one spelling: ``file:``, ``s3:``, or another scheme.
+
+    Raises:
+        InvalidRequestError: no such address.
+    """
+    url = canonical(given)
+    return _place(url).url if url.startswith(_S3) else url
+
+
+def _place(url: str) -> S3Place:
+    plain, store = split_store(f"s3://{url.partition('://')[2]}")
+    bucket, _, prefix = plain.removeprefix("s3://").partition("/")
+    if not _BUCKET.fullmatch(bucket) or any(char in prefix for char in "?#"):
+        raise InvalidRequestError(
+            f"{shown_url(url)!r} does not name a folder in an S3 bucket",
+            hint="write s3://bucket/prefix; the endpoint comes from AWS_ENDPOINT_URL, "
+            "credentials from the AWS environment",
+        )
+    return S3Place(bucket, prefix.strip("/"), store)
 
 
 def _checked(name: str) -> str:
@@ -155,15 +177,7 @@ class _S3Folder:
     """A prefix in a bucket. Settings come from the AWS environment, as for bookies."""
 
     def __init__(self, url: str) -> None:
-        plain, store = split_store(url)
-        bucket, _, prefix = plain.removeprefix("s3://").partition("/")
-        if not _BUCKET.fullmatch(bucket) or any(char in prefix for char in "?#"):
-            raise InvalidRequestError(
-                f"{shown_url(url)!r} does not name a folder in an S3 bucket",
-                hint="write s3://bucket/prefix; the endpoint comes from AWS_ENDPOINT_URL, "
-                "credentials from the AWS environment",
-            )
-        place = S3Place(bucket, prefix.strip("/"), store)
+        place = _place(url)
         self.url = place.url
         self._objects = Objects(place)
 

@@ -401,10 +401,10 @@ def offload(
     )
     end = Ending.of(restart=restart, stop=stop, accept_changes=accept_changes)
 
-    def copier() -> Any:
+    def copier(table_urls: Sequence[str]) -> Any:
         from bkspark.spark.offload import copier_of
 
-        return copier_of(run.spark)
+        return copier_of(run.spark, table_urls)
 
     return carry_out(cluster, layout.log_name(log), wanted, end, copier, run)
 

@@ -44,7 +44,8 @@ from bkspark.protocol.bounds import SEGMENT_BYTES
 from bkspark.protocol.log import offloading
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.tier import Intent, Tier, TierColumn
-from bkspark.storage.address import canonical, shown_url
+from bkspark.storage.address import shown_url
+from bkspark.storage.folders import folder_url
 from bkspark.storage.posix_calls import sync_files
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class _Offload:
             raise InvalidRequestError(
                 f"log {self._log.name!r} has no table yet", hint="give --table URL"
             )
-        if tier is not None and given and canonical(given) != tier.table_url:
+        if tier is not None and given and folder_url(given) != tier.table_url:
             raise InvalidRequestError(
                 f"log {self._log.name!r} is offloaded to {shown_url(tier.table_url)}",
                 hint="leave --table out; `bkspark offload LOG --stop` ends it, as long as all "

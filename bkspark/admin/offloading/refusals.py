@@ -13,7 +13,8 @@ from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema, spark_types
 from bkspark.format.digest import MAC
 from bkspark.protocol.log.record import LogRecord
-from bkspark.storage.address import canonical, shown_url
+from bkspark.storage.address import shown_url
+from bkspark.storage.folders import folder_url
 
 if TYPE_CHECKING:
     from bkspark.table.snapshot import Snapshot
@@ -114,8 +115,8 @@ def require_place(
         InvalidRequestError: the place keeps less than the log's bookies do, and the operator has
             not accepted that.
     """
-    found = canonical(url)
-    if not found.startswith(("file:///", "s3://", "s3a://")):
+    found = folder_url(url)
+    if not found.startswith(("file:///", "s3://")):
         raise InvalidRequestError(
             f"a table of a log is at file: or s3a:, not at {shown_url(url)}",
             hint="of other stores it is not known when a row is durable",

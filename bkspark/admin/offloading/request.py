@@ -1,6 +1,6 @@
 """One call of ``offload``: it copies, or ends, or accepts what is in the table."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from bkspark.admin.maintenance import Execution, Report
 from bkspark.admin.offloading import ending
@@ -15,13 +15,13 @@ def carry_out(
     log_name: str,
     wanted: OffloadRequest,
     end: Ending,
-    copier_of: Callable[[], Copier],
+    copier_of: Callable[[Sequence[str]], Copier],
     how: Execution,
 ) -> Report:
     """Do what ``end`` says, and then copy if it says so.
 
     Args:
-        copier_of: makes what writes the table; not called for a dry run.
+        copier_of: makes what writes tables at some URLs; not called for a dry run.
 
     Raises:
         As ``offload``, ``ending.stop`` and ``ending.accept_changes``.
@@ -30,7 +30,9 @@ def carry_out(
         return ending.accept_changes(cluster, log_name, dry_run=how.dry_run)
     if how.dry_run:
         return offload(cluster, log_name, wanted, None, how)
-    copier = copier_of()
+    tier = cluster.log(log_name).value.tier
+    own = "" if tier is None else tier.table_url
+    copier = copier_of([url for url in (own, wanted.table) if url])
     if end is not Ending.NONE:
         stopped = ending.stop(cluster, log_name, copier, may_keep=end is Ending.STOP)
         if end is Ending.STOP:

@@ -8,7 +8,7 @@ import pytest
 
 from bkspark.errors import InvalidRequestError
 from bkspark.storage import folders
-from bkspark.storage.folders import Folder, RangedFile, fetch_ahead, open_folder
+from bkspark.storage.folders import Folder, RangedFile, fetch_ahead, folder_url, open_folder
 
 
 @pytest.fixture
@@ -17,6 +17,19 @@ def folder(tmp_path: Path) -> Folder:
     for name in ("a/1", "a/2", "a/3", "a b%"):
         (tmp_path / name).write_bytes(name.encode())
     return open_folder(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ("s3a://lake/events/", "s3://lake/events"),
+        ("S3://lake/events", "s3://lake/events"),
+        ("s3a://lake/events?store=east", "s3://lake/events?store=east"),
+        ("/data//events/", "file:///data/events"),
+    ],
+)
+def test_a_folder_has_one_address(given: str, url: str) -> None:
+    assert folder_url(given) == url
 
 
 def test_files_are_listed_with_their_sizes(folder: Folder) -> None:
