@@ -268,14 +268,12 @@ class _Offload:
         try:
             page = verified(rows, view, begin, end, step)
         except TableChangedError as error:
-            order = self._order(log, tier.epoch, end)
-            if not error.missing or order.app_id not in view.snapshot.transactions:
+            if not error.missing:
                 raise
+            app_id = self._order(log, tier.epoch, end).app_id
+            why, hint = _why_missing(view.snapshot.transactions.get(app_id, -1), end)
             raise TableChangedError(
-                f"{error.args[0]}: they were committed, and then removed by a RESTORE, an "
-                "overwrite or a lost commit",
-                hint="RESTORE the table to the version that had them, then run this again",
-                missing=error.missing,
+                f"{error.args[0]}: {why}", hint=hint.format(log.name), missing=error.missing
             ) from error
         name = layout.log_page_name(log.generation, environment.token())
         self._cluster.logs.tier_pages(log.name).make_digests(name, page)
@@ -410,6 +408,29 @@ def require_own(cluster: Cluster, log: LogRecord, tier: Tier, view: TableView) -
         )
     refusals.require_table(log, found)
     return TableView(view.table, found, _columns_of(found, tier, log))
+
+
+def _why_missing(transaction: int, end: int) -> tuple[str, str]:
+    """Return why the table lacks rows that were appended, and what to do.
+
+    Args:
+        transaction: the last one of the epoch that the table has; -1 for none.
+        end: the transaction of the append.
+    """
+    if transaction >= FENCE_VERSION:
+        return (
+            "another command ended this offload before they were committed",
+            "run `bkspark offload {} --restart --table URL`, with a table that is new or empty",
+        )
+    if transaction < end:
+        return (
+            "their commit is not in the table: another driver may have overwritten it",
+            "run this again, which appends them again",
+        )
+    return (
+        "they were committed, and then removed by a RESTORE, an overwrite or a lost commit",
+        "RESTORE the table to the version that had them, then run this again",
+    )
 
 
 def _steps(how: Execution, done: int, total: int) -> Callable[[int], None]:

@@ -456,10 +456,13 @@ class LogContents:
                 f"log {self.name!r} has no version {version} yet: {known}",
                 hint="a ledger has a version once it is closed; view=history shows the versions",
             )
+        hint = "view=history shows the versions"
+        if self.first_offset < self.freed and version < first:  # perhaps the table has its rows
+            hint += "; rows that only the log's table has are read by offset or by time"
         raise NoSuchEntryError(
             f"version {version} of log {self.name!r} cannot be read any more: "
             f"{self.shown_oldest_version}",
-            hint="view=history shows the versions",
+            hint=hint,
         )
 
     @property

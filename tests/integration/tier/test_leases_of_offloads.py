@@ -20,7 +20,7 @@ from .scene import Scene
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     scene = Scene(tmp_path)
-    monkeypatch.setattr("bkspark.spark.offload.copier_of", lambda _spark: scene.copier)
+    monkeypatch.setattr("bkspark.spark.offload.copier_of", lambda _spark, _urls: scene.copier)
     monkeypatch.setattr(lease, "RENEW_SECONDS", 0.02)
     monkeypatch.setattr(lease, "LOOK_SECONDS", 0.01)
     return scene

@@ -19,6 +19,7 @@ from bkspark.admin.maintenance import Execution
 from bkspark.admin.offloading import ending
 from bkspark.admin.offloading.copier import CopyOrder
 from bkspark.admin.offloading.offload import OffloadRequest, offload
+from bkspark.admin.offloading.refusals import application_of
 from bkspark.cli import main
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
@@ -246,9 +247,50 @@ def test_a_commit_that_vanished_is_made_again(scene: Scene) -> None:
             scene.table.transactions.clear()
 
     scene.copier.after = lose
-    with pytest.raises(TableChangedError):
+    with pytest.raises(TableChangedError, match="run this again, which appends them again"):
         scene.offload()
     scene.copier.after = lambda _name: None
+    scene.offload()
+    assert scene.segments == [(0, 30)]
+
+
+def test_a_second_commit_that_vanished_is_made_again(scene: Scene) -> None:
+    """The table has the transaction of the first one."""
+
+    def lose(name: str) -> None:
+        if name == "append" and scene.file_count == 2:
+            table = scene.table
+            table.commit_file(table.version).unlink()
+            table.version -= 1
+            table.live.popitem()
+            [(application, action)] = table.transactions.items()
+            table.transactions[application] = {**action, "version": 10}
+
+    scene.copier.after = lose
+    with pytest.raises(TableChangedError, match="run this again, which appends them again"):
+        scene.offload(segment_bytes=1)
+    scene.copier.after = lambda _name: None
+    scene.offload(segment_bytes=1)
+    assert scene.segments == [(0, 10), (10, 20), (20, 30)]
+
+
+def test_an_append_after_a_fence_asks_for_a_restart(scene: Scene) -> None:
+    """A stop was killed after its fence, while an offload was about to append."""
+
+    def fence(name: str) -> None:
+        if name == "append":
+            scene.copier.before = lambda _name: None
+            tier = scene.log.tier
+            assert tier is not None
+            with Cluster(scene.rig.uri) as cluster:
+                application = application_of(cluster.cluster_id, scene.log, tier.epoch)
+            scene.copier.fence(scene.url, application)
+
+    scene.copier.before = fence
+    with pytest.raises(TableChangedError, match="offload events --restart --table URL"):
+        scene.offload()
+    with Cluster(scene.rig.uri) as cluster:
+        ending.stop(cluster, LOG, scene.copier, may_keep=False)
     scene.offload()
     assert scene.segments == [(0, 30)]
 

@@ -7,6 +7,9 @@ import pytest
 
 from bkspark import environment
 from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster
+from bkspark.errors import NoSuchEntryError
+from bkspark.log import truncation
 from tests.integration.rig import LOG, Rig, partitions_of
 from tests.integration.tier.offloaded import Offloaded
 
@@ -31,3 +34,19 @@ def test_a_time_is_found_in_the_table_and_after_it(
         for ms, offset in FOUND.items():
             at = datetime.fromtimestamp((T + ms) / 1000, UTC)
             assert log.offset_at(at) == offset, ms
+
+
+def test_a_version_below_the_ledgers_says_how_its_rows_are_read(tmp_path: Path) -> None:
+    rig = Rig(tmp_path / "rig", bookie_count=3)
+    for first in (0, 20, 40):
+        rig.write(partitions_of(20, first=first), (3, 2, 2))
+    Offloaded(rig, tmp_path / "table").copy(2)
+    with Cluster(rig.uri) as cluster:
+        assert cluster.log(LOG).value.end_of_version(2) == 60
+        told = "the oldest version that can be read is 2; .* are read by offset or by time"
+        with pytest.raises(NoSuchEntryError, match=told):
+            cluster.log(LOG).value.end_of_version(1)
+        truncation.truncate(cluster, LOG, 50)
+        with pytest.raises(NoSuchEntryError) as gone:
+            cluster.log(LOG).value.end_of_version(1)
+        assert "table" not in str(gone.value)
