@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import bkspark
+from bkspark import verbs
 from bkspark.errors import TableChangedError
 from bkspark.spark import tiered
 from tests.delta.offloaded_log import LOG, OffloadedLog
@@ -176,3 +178,42 @@ def test_a_stream_goes_on_when_its_ledgers_are_offloaded(
     log.append(70, 9)
     log.offload(3)
     assert run() == list(range(79))
+
+
+def test_a_query_that_ended_in_a_batch_goes_on_after_its_ledgers_were_deleted(
+    delta_spark: SparkSession, tmp_path: Path
+) -> None:
+    log = OffloadedLog(delta_spark, tmp_path)
+    for first, count in ((0, 20), (20, 30), (50, 11)):
+        log.append(first, count)
+    given: dict[int, list[int]] = {}
+
+    def run(fails_at: int = -1) -> None:
+        def take(rows: DataFrame, batch_id: int) -> None:
+            if batch_id == fails_at:
+                raise RuntimeError("it ends here")
+            given[batch_id] = [row.n for row in rows.collect()]
+
+        rows = delta_spark.readStream.format("bookkeeper").option("maxEntriesPerTrigger", "13")
+        query = rows.load(LOG).writeStream.foreachBatch(take).trigger(availableNow=True)
+        query.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+
+    def offload_and_delete() -> None:
+        wanted = {"table": log.place, "accept_single_copy": True}
+        verbs.offload(log.uri, log=LOG, spark=delta_spark, **wanted)
+        for _ in range(2):
+            verbs.collect(log.uri, offload_grace=0.0, abandoned_after=0.0)
+        files = [path for path in tmp_path.glob("disk*/**/*") if path.is_file()]
+        assert [path.name for path in files if path.name != "COOKIE"] == []
+
+    with pytest.raises(StreamingQueryException, match="it ends here"):
+        run(fails_at=2)
+    assert 0 < sum(map(len, given.values())) < 50  # the batch is planned, and within the log
+    offload_and_delete()
+    run()
+    assert sorted(n for rows in given.values() for n in rows) == list(range(61))
+    log.append(61, 9)
+    offload_and_delete()
+    log.append(70, 4)
+    run()
+    assert sorted(n for rows in given.values() for n in rows) == list(range(74))

@@ -46,19 +46,27 @@ def jars_folder() -> Path:
 
 
 @contextmanager
-def delta_session(folder: Path, conf: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+def delta_session(
+    folder: Path, conf: Mapping[str, str] | None = None, *, jars: str = ""
+) -> Iterator[SparkSession]:
     """Start a session with Delta for the block; it writes below ``folder``.
 
     A session that runs in this process is stopped, with its driver: a driver takes jars only when
     it starts.
+
+    Args:
+        jars: what another session found (``jars_of``), so that this one need not look for it.
     """
     _stop_other()
-    jars = jars_folder()
+    settings = {**_SMALL, **(conf or {})}
     with patch.dict(os.environ, worker_environment()):
-        with (jars / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            settings = {**_SMALL, "spark.jars.ivy": str(jars), **(conf or {})}
-            session = build_session(folder, "local[2]", settings, bkspark.configure_delta)
+        if jars:
+            settings["spark.jars"] = jars
+            session = build_session(folder, "local[2]", settings, _configure_without_maven)
+        else:
+            with _jars_locked() as found:
+                settings["spark.jars.ivy"] = str(found)
+                session = build_session(folder, "local[2]", settings, bkspark.configure_delta)
         try:
             yield session
         finally:
@@ -69,11 +77,26 @@ def delta_session(folder: Path, conf: Mapping[str, str] | None = None) -> Iterat
 @contextmanager
 def ready_for_delta(environment: dict[str, str]) -> Iterator[None]:
     """Let a program that is started with this environment take the jars that are kept."""
+    with _jars_locked() as jars:
+        environment["PYSPARK_SUBMIT_ARGS"] = f"--conf spark.jars.ivy={jars} pyspark-shell"
+        yield
+
+
+def jars_of(session: SparkSession) -> str:
+    """The jars that the session found, for sessions of other processes."""
+    return str(session.sparkContext.getConf().get("spark.jars"))
+
+
+@contextmanager
+def _jars_locked() -> Iterator[Path]:
     jars = jars_folder()
-    environment["PYSPARK_SUBMIT_ARGS"] = f"--conf spark.jars.ivy={jars} pyspark-shell"
     with (jars / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield jars
+
+
+def _configure_without_maven(builder: Any) -> Any:
+    return bkspark.configure_delta(builder).config("spark.jars.packages", "")
 
 
 def _stop_other() -> None:
