@@ -181,7 +181,8 @@ def offload(
 
     Args:
         log: Name of the log.
-        table: Where the Delta table is or will be; needed the first time.
+        table: Where the Delta table is or will be; needed the first time. Another address later
+            says that the table was moved there.
         older_than: Copy only ledgers closed at least this many seconds ago; on a shell also 7d.
             Default: all closed ledgers.
         keep_bytes: Do not copy the newest rows of this many bytes, for example 10GB.

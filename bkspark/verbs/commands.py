@@ -291,6 +291,8 @@ def _offloaded(report: Report) -> str:
     plan, done = report.plan, report.done
     if not plan:  # another run has the lease
         return "; ".join(f"{left.reason}; {left.hint}" for left in report.left)
+    if "moved_from" in plan:
+        return _moved_table(report)
     if "is_forgotten" in plan:
         rest = "forgot its table" if plan["is_forgotten"] else "copies no more; its table stays"
         return f"log {plan['log']} {rest}"
@@ -306,6 +308,15 @@ def _offloaded(report: Report) -> str:
     return f"would copy {plan['entries']:,} rows to {plan['table']}: {offsets}"
 
 
+def _moved_table(report: Report) -> str:
+    plan, done = report.plan, report.done
+    where = f"in the table at {plan['table']}"
+    if not done:
+        return f"would look for all rows of log {plan['log']} {where}"
+    found = f"found {done['entries']:,} rows of log {plan['log']} {where}, which is its table now"
+    return f"{found}; the one at {plan['moved_from']} is not needed any more"
+
+
 def _of_open_ledger(plan: Facts) -> str:
     ledger_id = plan["open_ledger"]
     if ledger_id is None:
@@ -317,7 +328,12 @@ def _of_open_ledger(plan: Facts) -> str:
 
 
 _TableUrl = Annotated[
-    str, Option("Where the Delta table is or will be; needed the first time.", "URL")
+    str,
+    Option(
+        "Where the Delta table is or will be; needed the first time. Another address later says "
+        "that the table was moved there.",
+        "URL",
+    ),
 ]
 _Restart = Annotated[
     bool, Option("Forget the table, which no read needs yet, and begin with another one.")

@@ -98,6 +98,8 @@ class OffloadedLog:
             for one in found.columns.values()
             if one.name not in METADATA_COLUMNS
         )
-        log = offloading.finished(log, epoch, attempt, segment, found.version, columns)
+        own = offloading.tier_of(log, epoch).table
+        table = replace(own, verified_version=found.version, columns=columns)
+        log = offloading.finished(log, epoch, attempt, segment, table)
         log = offloading.freed(log, epoch, end, found.version, 1)
         return offloading.released(log, epoch, end, found.version)

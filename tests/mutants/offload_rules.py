@@ -95,7 +95,7 @@ MUTANTS = (
     ),
     Mutant(
         "a commit is recorded before it is durable",
-        "_Offload._require_durable",
+        "offload.require_durable",
         Replace("sync_files(view.table.url, names)", "sync_files(view.table.url, [])"),
         (f"{OFFLOAD}::test_the_files_of_a_commit_are_durable_before_the_record",),
     ),

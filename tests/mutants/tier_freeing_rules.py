@@ -46,8 +46,8 @@ MUTANTS = (
     ),
     Mutant(
         "a tier that changed after the look is freed",
-        "offloading.freeing._change",
-        Replace("record.still_of(log.generation).tier != tier", "False"),
+        "offloading.freeing.change_seen",
+        Drop("offloading.require_seen"),
         (f"{BETWEEN}::test_the_tier_changes_without_end",),
     ),
 )

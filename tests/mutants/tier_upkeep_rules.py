@@ -1,6 +1,6 @@
 """Mutants of the upkeep of tables: a changed table that counts as whole, a silent one as absent."""
 
-from .change import Replace
+from .change import Drop, Replace
 from .mutant import Mutant
 
 DENSITY = "tests/unit/table/test_density.py"
@@ -10,6 +10,9 @@ CHANGED = f"{SCRUB}::test_a_changed_window_is_named_with_its_version"
 STATE = "tests/integration/tier/test_state_of_tables.py"
 METRICS = f"{STATE}::test_metrics_tell_what_the_last_audit_found"
 LEASES = "tests/integration/tier/test_leases_of_offloads.py"
+MOVED = "tests/integration/tier/test_moved_tables.py"
+REFUSED = f"{MOVED}::test_a_wrong_copy_is_refused_and_nothing_changes"
+RECORD = "tests/unit/protocol/test_offloading.py"
 FINDING = f"{AUDIT}::test_a_table_that_is_not_as_it_was_is_a_finding"
 
 MUTANTS = (
@@ -116,5 +119,50 @@ MUTANTS = (
         "declaring.Verb.run",
         Replace("str(values.get(self.lease_of, ''))", "''"),
         (f"{LEASES}::test_a_second_offload_of_the_log_does_nothing",),
+    ),
+    Mutant(
+        "a table moves to a copy without its rows",
+        "offloading.moving.move",
+        Drop("require_segments"),
+        (f"{REFUSED}[older-True]", f"{REFUSED}[with_another_value-False]"),
+    ),
+    Mutant(
+        "a table moves to another table",
+        "moving._require_same",
+        Replace("found.table_id != tier.table_id", "False"),
+        (f"{REFUSED}[with_another_id-False]",),
+    ),
+    Mutant(
+        "a table moves to one that names no log",
+        "moving._view_of",
+        Replace("not refusals.epoch_in(cluster.cluster_id, log, found)", "False"),
+        (f"{REFUSED}[without_the_property-False]",),
+    ),
+    Mutant(
+        "a table moves to a copy that is not durable",
+        "offloading.moving.move",
+        Drop("require_durable"),
+        (f"{MOVED}::test_the_files_of_the_copy_are_durable_before_the_record",),
+    ),
+    Mutant(
+        "a table moves without a segment that is new",
+        "offloading.moved",
+        Drop("require_seen"),
+        (f"{RECORD}::test_a_table_moves_only_with_the_segments_that_were_looked_at",),
+    ),
+    Mutant(
+        "an offload records what it found at the old place",
+        "offloading.tier_of",
+        Replace("table_url and log.tier.table_url != table_url", "False"),
+        (
+            f"{RECORD}::test_what_was_found_in_a_table_does_not_count_for_the_place_that_it_was_moved_to",
+            f"{MOVED}::test_an_offload_records_nothing_that_it_found_at_the_old_place",
+        ),
+    ),
+    Mutant(
+        "an offload appends at the place of its beginning",
+        "_Offload._copy",
+        Replace("replace(order, table_url=tier.table_url)", "order"),
+        (f"{MOVED}::test_a_move_inside_of_an_offload_does_not_lead_its_append_astray",),
     ),
 )

@@ -50,6 +50,7 @@ STAMPS = {
         "admin/maintenance.py",
         "admin/log_upkeep.py",
         "admin/offloading/ending.py",
+        "admin/offloading/moving.py",
     ),
     "admin/restored_records.py",
     *("admin/repairing/repair_command.py", "admin/scrubbing/scrub.py"),

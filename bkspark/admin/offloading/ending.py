@@ -69,6 +69,7 @@ def stop(cluster: Cluster, log_name: str, copier: Copier, *, may_keep: bool) -> 
         if record is None:
             raise MetadataVersionError(f"log {log_name!r} was deleted meanwhile")
         now = record.still_of(log.generation)
+        offloading.tier_of(now, tier.epoch, tier.table_url)  # the table that was fenced
         if not may_keep or _is_all_in_ledgers(now):
             return offloading.forgotten(offloading.taken_back(now, tier.epoch), tier.epoch)
         return offloading.fenced(now, tier.epoch, new_epoch)

@@ -29,7 +29,6 @@ from bkspark.protocol.log import offloading
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.tier import Tier, TierSegment
 from bkspark.storage.address import shown_url
-from bkspark.storage.posix_calls import sync_files
 
 if TYPE_CHECKING:  # a collection that finds no table loads no module of tables
     from bkspark.admin.offloading.checking import TableView
@@ -155,7 +154,7 @@ def _carried_out(cluster: Cluster, log_name: str, due: FreeingDue) -> Iterator[T
 
 
 def _carry_out(cluster: Cluster, log: LogRecord, step: TierStep) -> None:
-    from bkspark.admin.offloading.offload import own_table
+    from bkspark.admin.offloading.offload import own_table, require_durable
 
     tier = log.tier
     assert tier is not None
@@ -163,21 +162,28 @@ def _carry_out(cluster: Cluster, log: LogRecord, step: TierStep) -> None:
     _require_rows(cluster, log, tier, view, step)
     version = view.snapshot.version
     if step.is_release:
-        _require_durable(view, step)
+        require_durable(view, step.begin, step.end, since=-1)
         after = partial(offloading.released, epoch=tier.epoch, end=step.end)
     else:
         after = partial(
             offloading.freed, epoch=tier.epoch, end=step.end, now_ms=environment.now_ms()
         )
-    _change(cluster, log, tier, lambda record: after(record, verified_version=version))
+    change_seen(cluster, log, tier, lambda record: after(record, verified_version=version))
 
 
-def _change(
+def change_seen(
     cluster: Cluster, log: LogRecord, tier: Tier, change: Callable[[LogRecord], LogRecord]
 ) -> None:
+    """Change the record by compare-and-set, if the tier is still the one that was looked at.
+
+    Raises:
+        MetadataVersionError: it is another one now, or the log was overwritten or deleted.
+    """
+
     def changed(record: LogRecord | None) -> LogRecord:
-        if record is None or record.still_of(log.generation).tier != tier:
-            raise MetadataVersionError(f"the tier of log {log.name!r} was changed meanwhile")
+        if record is None:
+            raise MetadataVersionError(f"log {log.name!r} was deleted meanwhile")
+        offloading.require_seen(record.still_of(log.generation), tier)
         return change(record).stamped(environment.now_ms())
 
     cluster.logs.update(log.name, changed)
@@ -206,18 +212,3 @@ def _require_rows(
 
 def _is_of(step: TierStep, segment: TierSegment) -> bool:
     return segment.begin < step.end and step.begin < segment.end
-
-
-def _require_durable(view: "TableView", step: TierStep) -> None:
-    """Make the files durable that are about to be the only ones with these rows.
-
-    Raises:
-        BookKeeperError: they may not be durable.
-    """
-    names = [file.path for file in view.snapshot.within(step.begin, step.end).files]
-    try:
-        sync_files(view.table.url, [*names, *view.table.log_names(after=-1)])
-    except OSError as error:
-        raise BookKeeperError(
-            f"files of the table at {shown_url(view.table.url)} may not be durable: {error}"
-        ) from error

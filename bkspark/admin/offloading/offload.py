@@ -13,7 +13,7 @@ Rule. Nothing is cleaned up after an error or an unknown outcome: the next offlo
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -137,8 +137,7 @@ class _Offload:
         if tier is not None and given and folder_url(given) != tier.table_url:
             raise InvalidRequestError(
                 f"log {self._log.name!r} is offloaded to {shown_url(tier.table_url)}",
-                hint="leave --table out; `bkspark offload LOG --stop` ends it, as long as all "
-                "rows are in ledgers",
+                hint="run the command again: it looks for the rows in the table that you gave",
             )
         return given if tier is None else tier.table_url
 
@@ -255,6 +254,7 @@ class _Offload:
         found = own_table(self._cluster, log, tier).snapshot
         begin = max(intent.begin, log.first_offset)
         order = self._order(log, tier.epoch, intent.end, begin)
+        order = replace(order, table_url=tier.table_url)
         if found.transactions.get(order.app_id, -1) < intent.end and begin < intent.end:
             copier.append(order)
 
@@ -263,7 +263,7 @@ class _Offload:
     ) -> tuple[str, TableView]:
         """Make the rows durable, compare them, and store their digests (steps 3, 4 and 5)."""
         view = own_table(self._cluster, log, tier)
-        self._require_durable(view, begin, end, tier.verified_version)
+        require_durable(view, begin, end, tier.verified_version)
         rows = LogRows(self._cluster, log, self._wanted.password)
         try:
             page = verified(rows, view, begin, end, step)
@@ -278,17 +278,6 @@ class _Offload:
         name = layout.log_page_name(log.generation, environment.token())
         self._cluster.logs.tier_pages(log.name).make_digests(name, page)
         return name, view
-
-    def _require_durable(self, view: TableView, begin: int, end: int, since: int) -> None:
-        names = [file.path for file in view.snapshot.within(begin, end).files]
-        names += view.table.log_names(after=since)
-        try:
-            sync_files(view.table.url, names)
-        except OSError as error:
-            raise OutcomeUnknownError(
-                f"files of the table at {shown_url(view.table.url)} may not be durable: {error}",
-                hint="run the command again",
-            ) from error
 
     def _record(
         self,
@@ -305,19 +294,16 @@ class _Offload:
             hidden = offloading.segment_of(log, end - 1, end, self._no_page(log), self._now_ms)
             self._changed(
                 lambda record: offloading.finished(
-                    *(record, tier.epoch, intent.attempt, hidden),
-                    *(tier.verified_version, tier.columns),
+                    record, tier.epoch, intent.attempt, hidden, tier.table
                 )
             )
             return 0
         name, view = page_of(log, tier, begin, end)
         self._require_unchanged(log, tier, view)
         segment = offloading.segment_of(log, begin, end, name, environment.now_ms())
+        found = replace(tier.table, verified_version=view.snapshot.version, columns=view.columns)
         self._changed(
-            lambda record: offloading.finished(
-                *(record, tier.epoch, intent.attempt, segment, view.snapshot.version),
-                view.columns,
-            )
+            lambda record: offloading.finished(record, tier.epoch, intent.attempt, segment, found)
         )
         return segment.length_bytes
 
@@ -431,6 +417,23 @@ def _why_missing(transaction: int, end: int) -> tuple[str, str]:
         "they were committed, and then removed by a RESTORE, an overwrite or a lost commit",
         "RESTORE the table to the version that had them, then run this again",
     )
+
+
+def require_durable(view: TableView, begin: int, end: int, since: int) -> None:
+    """Make the files of the rows ``[begin, end)`` durable, and the commits after version ``since``.
+
+    Raises:
+        OutcomeUnknownError: they may not be durable.
+    """
+    names = [file.path for file in view.snapshot.within(begin, end).files]
+    names += view.table.log_names(after=since)
+    try:
+        sync_files(view.table.url, names)
+    except OSError as error:
+        raise OutcomeUnknownError(
+            f"files of the table at {shown_url(view.table.url)} may not be durable: {error}",
+            hint="run the command again",
+        ) from error
 
 
 def _steps(how: Execution, done: int, total: int) -> Callable[[int], None]:

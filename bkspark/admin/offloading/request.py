@@ -1,9 +1,9 @@
-"""One call of ``offload``: it copies, or ends, or accepts what is in the table."""
+"""One call of ``offload``: it copies, moves the table, ends, or accepts what is in the table."""
 
 from collections.abc import Callable, Sequence
 
 from bkspark.admin.maintenance import Execution, Report
-from bkspark.admin.offloading import ending
+from bkspark.admin.offloading import ending, moving
 from bkspark.admin.offloading.copier import Copier
 from bkspark.admin.offloading.ending import Ending
 from bkspark.admin.offloading.offload import OffloadRequest, offload
@@ -18,14 +18,16 @@ def carry_out(
     copier_of: Callable[[Sequence[str]], Copier],
     how: Execution,
 ) -> Report:
-    """Do what ``end`` says, and then copy if it says so.
+    """Do what ``end`` says, and then copy if it says so; or only move the table.
 
     Args:
         copier_of: makes what writes tables at some URLs; not called for a dry run.
 
     Raises:
-        As ``offload``, ``ending.stop`` and ``ending.accept_changes``.
+        As ``offload``, ``moving.move``, ``ending.stop`` and ``ending.accept_changes``.
     """
+    if end is Ending.NONE and moving.is_move(cluster, log_name, wanted):
+        return moving.move(cluster, log_name, wanted, dry_run=how.dry_run)
     if end is Ending.ACCEPT:
         return ending.accept_changes(cluster, log_name, dry_run=how.dry_run)
     if how.dry_run:

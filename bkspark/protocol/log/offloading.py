@@ -13,7 +13,8 @@ look at the newest version of the table. In between they wait, and ``taken_back`
 list again. So a commit that the table loses after it was verified costs no row.
 
 Rule 4. Each change names the epoch that it belongs to. An offload of an older epoch, of an older
-generation, or of a deleted log changes nothing.
+generation, or of a deleted log changes nothing. What was seen or fenced in a table counts for the
+table at that address only: the table may move within an epoch.
 
 Rule 5. What a truncation has hidden is not copied, and needs no look: it is not in the log.
 """
@@ -24,7 +25,7 @@ from bkspark.errors import InvalidRequestError, MetadataVersionError
 from bkspark.protocol.log import ledger_list
 from bkspark.protocol.log.ledger_list import LOST_ENTRIES
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.tier import FreedLedgers, Intent, Tier, TierColumn, TierSegment, TierTable
+from bkspark.protocol.log.tier import FreedLedgers, Intent, Tier, TierSegment, TierTable
 
 
 def attached(
@@ -90,19 +91,21 @@ def finished(
     epoch: str,
     attempt: str,
     segment: TierSegment,
-    verified_version: int,
-    columns: tuple[TierColumn, ...],
+    table: TierTable,
 ) -> LogRecord:
     """Return the log with the intent's rows recorded as ``segment`` (rule 2).
 
     If the intent was finished already, the log stays unchanged. A segment that a truncation has
     hidden meanwhile is forgotten.
 
+    Args:
+        table: the table where the rows were found.
+
     Raises:
-        MetadataVersionError: the epoch has ended.
+        MetadataVersionError: the epoch has ended, or the table was moved.
         InvalidRequestError: the segment is not the intent's.
     """
-    tier = tier_of(log, epoch)
+    tier = tier_of(log, epoch, table.url)
     intent = tier.intent
     if intent is None or intent.attempt != attempt:
         return log
@@ -116,7 +119,7 @@ def finished(
         copied=intent.end,
         intent=None,
         segments=(*tier.segments, segment),
-        table=replace(tier.table, verified_version=verified_version, columns=columns),
+        table=table,
     )
     return log.with_tier(after.hidden_below(log.first_offset))
 
@@ -228,17 +231,21 @@ def forgotten(log: LogRecord, epoch: str) -> LogRecord:
     return log.with_tier(None)
 
 
-def moved(log: LogRecord, epoch: str, table_url: str, verified_version: int) -> LogRecord:
+def moved(log: LogRecord, seen: Tier, table_url: str, verified_version: int) -> LogRecord:
     """Return the log whose tier's table is at another URL.
 
-    Call this after a look has found all rows of the tier there, in a table of the same id.
+    Call this after a look has found all rows of the tier there, in a table of the same id. The
+    intent stays: the next offload appends its rows to the table there, unless they are there.
+
+    Args:
+        seen: the tier whose rows were looked at.
 
     Raises:
-        MetadataVersionError: the epoch has ended.
+        MetadataVersionError: the tier is another one now.
     """
-    tier = tier_of(log, epoch)
-    table = replace(tier.table, url=table_url, verified_version=verified_version)
-    return log.with_tier(replace(tier, table=table))
+    require_seen(log, seen)
+    table = replace(seen.table, url=table_url, verified_version=verified_version)
+    return log.with_tier(replace(seen, table=table))
 
 
 def verified_again(log: LogRecord, epoch: str, verified_version: int) -> LogRecord:
@@ -269,17 +276,29 @@ def accepted(
     Raises:
         MetadataVersionError: the tier is another one now.
     """
-    if log.tier != seen:
-        raise MetadataVersionError(
-            f"log {log.name!r} was offloaded, truncated or freed meanwhile",
-            hint="nothing was accepted; run the command again",
-        )
+    require_seen(log, seen)
     table = replace(seen.table, verified_version=verified_version)
     return log.with_tier(replace(seen, table=table, segments=segments, older="", missing=missing))
 
 
-def tier_of(log: LogRecord, epoch: str) -> Tier:
+def require_seen(log: LogRecord, seen: Tier) -> None:
+    """Check that the log's tier is the one that was looked at.
+
+    Raises:
+        MetadataVersionError: it is another one now.
+    """
+    if log.tier != seen:
+        raise MetadataVersionError(
+            f"log {log.name!r} was offloaded, truncated or freed meanwhile",
+            hint="nothing was changed; run the command again",
+        )
+
+
+def tier_of(log: LogRecord, epoch: str, table_url: str = "") -> Tier:
     """Return the log's tier, if it is of this epoch (rule 4).
+
+    Args:
+        table_url: where the table must be; empty for anywhere.
 
     Raises:
         MetadataVersionError: it is not.
@@ -289,6 +308,11 @@ def tier_of(log: LogRecord, epoch: str) -> Tier:
             f"the offload of log {log.name!r} was ended by another command, or the log was "
             "overwritten or deleted",
             hint="nothing was changed; run the command again if it is still wanted",
+        )
+    if table_url and log.tier.table_url != table_url:
+        raise MetadataVersionError(
+            f"the table of log {log.name!r} was moved by another command",
+            hint="nothing was changed; run the command again",
         )
     return log.tier
 

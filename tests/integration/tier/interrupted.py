@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 
 from bkspark import environment
 from bkspark.admin.collecting import collection
-from bkspark.admin.offloading import ending
+from bkspark.admin.offloading import ending, moving
+from bkspark.admin.offloading.offload import OffloadRequest
 from bkspark.bookie import memory as disks
 from bkspark.cluster.cluster import Cluster
 from bkspark.environment import RealEnvironment
@@ -26,9 +27,11 @@ from bkspark.log import truncation
 from bkspark.metadata import memory as stores
 from bkspark.metadata.contract import MetadataStore
 from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.tier import Tier
 from bkspark.table import reading
 from bkspark.table.table import DeltaTable
 from tests.integration.rig import LOG, Rig, flat, partitions_of
+from tests.kit.delta import HandTable
 
 from .hand_copier import HandCopier
 from .scene import Scene
@@ -39,7 +42,11 @@ ROWS, OTHER_ROWS = flat(partitions_of(30)), flat(partitions_of(6, first=100))
 
 
 class MemoryScene(Scene):
-    """The scene with its records and bookies in memory, and its table in a folder."""
+    """The scene with its records and bookies in memory, and its table in a folder.
+
+    Attributes:
+        copied_url: of the copy that a move looks at now; faults hit it.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.rig = Rig(folder / "cluster", metadata="memory", bookie_count=3)
@@ -47,7 +54,21 @@ class MemoryScene(Scene):
         for number in range(3):
             self.append(number)
         self.copier = HandCopier()
-        self.url = (folder / "table").as_uri()
+        self.url = self.first_url = (folder / "table").as_uri()
+        self.copied_url = ""
+
+    @property
+    def table(self) -> HandTable:
+        return self.copier.tables[self.copied_url or self.url]
+
+    def copy_table(self) -> str:
+        """Copy the folder of the table to another place; return its address."""
+        folder = self.table.path.with_name(f"table-{len(self.copier.tables)}")
+        shutil.copytree(self.table.path, folder)
+        copied = copy.deepcopy(self.table)
+        copied.path = folder
+        self.copier.tables[folder.as_uri()] = copied
+        return folder.as_uri()
 
 
 def offload(scene: Scene) -> None:
@@ -56,6 +77,21 @@ def offload(scene: Scene) -> None:
 
 def offload_by_ledger(scene: Scene) -> None:
     scene.offload(segment_bytes=1)
+
+
+def move(scene: Scene) -> None:
+    """Copy the folder of the table, and have the log read the copy."""
+    assert isinstance(scene, MemoryScene)
+    if scene.url not in scene.copier.tables or not scene.table.path.exists():
+        return
+    before, scene.copied_url = scene.copied_url, scene.copy_table()
+    try:
+        with Cluster(scene.rig.uri) as cluster:
+            wanted = OffloadRequest(scene.copied_url, accepts_single_copy=True)
+            if moving.is_move(cluster, LOG, wanted):
+                moving.move(cluster, LOG, wanted)
+    finally:
+        scene.copied_url = before
 
 
 def collect(scene: Scene) -> None:
@@ -79,7 +115,7 @@ def stop(scene: Scene) -> None:
         ending.stop(cluster, LOG, scene.copier, may_keep=False)
 
 
-COMMANDS = (offload, offload_by_ledger, collect, truncate, overwrite, stop)
+COMMANDS = (offload, offload_by_ledger, collect, truncate, overwrite, stop, move)
 Act = Callable[[Scene], None]
 
 
@@ -145,8 +181,9 @@ class Interrupted:
             disk = disks.MemoryDisk()
             disk.files = {file: disks.MemoryFile(data) for file, data in own.items()}
             disks.place_disk(url, disk)
-        for folder in ("table", "away"):
-            shutil.rmtree(self._scene.folder / folder, ignore_errors=True)
+        for folder in (*self._scene.folder.glob("table*"), self._scene.folder / "away"):
+            shutil.rmtree(folder, ignore_errors=True)
+        self._scene.url, self._scene.copied_url = self._scene.first_url, ""
         if (self._scene.folder / "kept").exists():
             shutil.copytree(self._scene.folder / "kept", self._scene.folder / "table")
         self._scene.copier.tables = copy.deepcopy(tables)
@@ -224,6 +261,8 @@ class Interrupted:
         with self.silent():
             before, result, after = self._scene.rig.log(), put(), self._scene.rig.log()
             frame = self._frames[-1]
+            if after is not None and after.tier is not None:
+                self._scene.url = after.tier.table_url
             is_same = before and after and before.generation == after.generation
             if is_same and not frame.is_late:
                 self._require_rows(before, after)  # type: ignore[arg-type]
@@ -233,18 +272,20 @@ class Interrupted:
         if before.tier is None or after.tier is None:
             return
         found: dict[int, list[Any]] | None = None
+        is_moved = before.tier.table_url != after.tier.table_url
         for border in ("copied", "freed", "released"):
-            begin = max(getattr(before.tier, border), after.first_offset)
+            known = after.tier.begin if is_moved else getattr(before.tier, border)
+            begin = max(known, after.first_offset)
             for offset in range(begin, getattr(after.tier, border)):
-                found = self._table_rows(after.tier.table_id) if found is None else found
+                found = self._table_rows(after.tier) if found is None else found
                 if found.get(offset) != [self._rows_of(after)[offset]]:
                     self.violations.append(f"offset {offset} is {border}: {found.get(offset)}")
 
-    def _table_rows(self, table_id: str) -> dict[int, list[Any]]:
+    def _table_rows(self, tier: Tier) -> dict[int, list[Any]]:
         """What a reader of the newest version finds."""
         found: dict[int, list[Any]] = {}
-        table = self._scene.table
-        if table.settings["metaData"]["id"] != table_id or not table.path.exists():
+        table = self._scene.copier.tables[tier.table_url]
+        if table.settings["metaData"]["id"] != tier.table_id or not table.path.exists():
             return found
         for name in table.live:
             for row in pq.read_table(table.path / name).to_pylist():

@@ -1,7 +1,7 @@
 """A log whose first ledgers were offloaded to a table that a test wrote by hand."""
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -81,7 +81,10 @@ class Offloaded:
             else:
                 log = offloading.with_intent(log, own, intent)
             segment = offloading.segment_of(log, begin, end, digests, 1)
-            log = offloading.finished(log, own, attempt, segment, version, columns)
+            found = replace(
+                offloading.tier_of(log, own).table, verified_version=version, columns=columns
+            )
+            log = offloading.finished(log, own, attempt, segment, found)
             log = offloading.freed(log, own, end, version, 1)
             return offloading.released(log, own, end, version)
 

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from bkspark.admin.offloading import freeing
+from bkspark.admin.offloading import freeing, moving
 from bkspark.admin.offloading import offload as offloads
 from bkspark.format.tier_record import DigestsPage
 
@@ -22,6 +22,7 @@ from .interrupted import (
     MemoryScene,
     Plan,
     collect,
+    move,
     offload,
     stop,
     truncate,
@@ -37,7 +38,8 @@ def with_rows(fault: Act) -> Act:
     """The fault, where there are rows that it can hit."""
 
     def hit(scene: Scene) -> None:
-        table = scene.copier.tables.get(scene.url)
+        assert isinstance(scene, MemoryScene)
+        table = scene.copier.tables.get(scene.copied_url or scene.url)
         if table is None or not table.live or not table.path.exists():
             return
         [*_, last] = table.live
@@ -54,6 +56,7 @@ OUTERS = (
     (collect, True, 24),
     (truncate, True, 5),
     (stop, True, 5),
+    (move, True, 8),
 )
 """Commands, whether all rows are copied before, and how many accesses each makes at least."""
 
@@ -99,14 +102,18 @@ def test_two_things_inside_a_command(outer: tuple[Act, Interrupted, int]) -> Non
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("act", "module", "rule"),
-    [(collect, freeing, "_require_rows"), (offload, offloads, "verified")],
-    ids=["collect", "offload"],
+    [
+        (collect, freeing, "_require_rows"),
+        (offload, offloads, "verified"),
+        (move, moving, "require_segments"),
+    ],
+    ids=["collect", "offload", "move"],
 )
 def test_a_command_without_a_look_is_noticed(
     act: Act, module: ModuleType, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene = MemoryScene(tmp_path)
-    if act is collect:
+    if act is not offload:
         scene.offload(segment_bytes=1)
     seen = Interrupted(scene)
     count = carried_out(seen, Plan(act))

@@ -16,7 +16,7 @@ from bkspark.errors import BookKeeperError, MetadataVersionError, TableChangedEr
 from bkspark.log.reading.tier_rows import require_verified_rows
 from bkspark.protocol.log import offloading
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.tier import Intent, Tier, TierSegment
+from bkspark.protocol.log.tier import Intent, Tier, TierSegment, TierTable
 from tests.simulation.scheduler import Violation
 from tests.simulation.states.tier_world import (
     EPOCH,
@@ -166,7 +166,8 @@ class TierSteps:
             log = offloading.with_intent(log, EPOCH, intent)
             table = _appended(table, EPOCH, end, rows_of(log, begin, end))
             segment = offloading.segment_of(log, begin, end, PAGE, 0)
-            log = offloading.finished(log, EPOCH, intent.attempt, segment, len(table) - 1, ())
+            found = TierTable(URL, TABLE_ID, len(table) - 1)
+            log = offloading.finished(log, EPOCH, intent.attempt, segment, found)
         return log, table
 
     # --- steps -----------------------------------------------------------------------------------
@@ -369,8 +370,8 @@ class TierSteps:
     ) -> LogRecord:
         log = self.logs[client.log]
         record = record.still_of(log.generation)
-        epoch = tier_of(log).epoch
-        return offloading.finished(record, epoch, intent.attempt, segment, version, ())
+        epoch, table = tier_of(log).epoch, TierTable(URL, TABLE_ID, version)
+        return offloading.finished(record, epoch, intent.attempt, segment, table)
 
     def _offload_looks_again(self, world: World, number: int, client: Client) -> Step:
         log = self.logs[client.log]

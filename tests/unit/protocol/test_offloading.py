@@ -56,7 +56,13 @@ def done(log: LogRecord) -> LogRecord:
     if wanted.begin < log.first_offset < wanted.end:
         begin = log.first_offset
     segment = offloading.segment_of(log, begin, wanted.end, PAGE, 5)
-    return offloading.finished(log, log.tier.epoch, wanted.attempt, segment, 1, ())
+    return offloading.finished(log, log.tier.epoch, wanted.attempt, segment, found_in(log))
+
+
+def found_in(log: LogRecord) -> TierTable:
+    """The log's table, as a look found it."""
+    assert log.tier is not None
+    return replace(log.tier.table, verified_version=1)
 
 
 def copied(log: LogRecord, end: int) -> LogRecord:
@@ -239,7 +245,7 @@ def test_two_offloads_work_on_one_intent() -> None:
     assert offloading.with_intent(log, EPOCH, intent(log, 16, "b" * 32)) is log
     after = done(log)
     segment = offloading.segment_of(log, 0, 8, PAGE, 5)
-    assert offloading.finished(after, EPOCH, ATTEMPT, segment, 1, ()) is after
+    assert offloading.finished(after, EPOCH, ATTEMPT, segment, found_in(log)) is after
 
 
 def test_a_later_offload_cannot_begin_in_the_middle() -> None:
@@ -261,9 +267,7 @@ def test_an_ended_epoch_changes_nothing() -> None:
     assert after.tier is not None
     assert after.tier.intent is None
     for change in (
-        partial(
-            offloading.finished, attempt=ATTEMPT, segment=segment, verified_version=1, columns=()
-        ),
+        partial(offloading.finished, attempt=ATTEMPT, segment=segment, table=found_in(log)),
         partial(offloading.with_intent, intent=intent(log, 8)),
         partial(offloading.freed, end=8, verified_version=1, now_ms=1),
         partial(offloading.released, end=8, verified_version=1),
@@ -275,12 +279,36 @@ def test_an_ended_epoch_changes_nothing() -> None:
                 change(record, epoch=EPOCH)  # type: ignore[operator]
 
 
+def test_what_was_found_in_a_table_does_not_count_for_the_place_that_it_was_moved_to() -> None:
+    log = begun(copied(log_of(5, Shelf()), 8), 16)
+    assert log.tier is not None
+    after = offloading.moved(log, log.tier, "s3a://lake/events", 7)
+    assert after.tier is not None
+    assert (after.tier.table_url, after.tier.verified_version) == ("s3a://lake/events", 7)
+    assert after.tier == replace(log.tier, table=after.tier.table)
+    segment = offloading.segment_of(log, 8, 16, PAGE, 5)
+    with pytest.raises(MetadataVersionError, match="was moved by another command"):
+        offloading.finished(after, EPOCH, ATTEMPT, segment, found_in(log))
+    assert done(after).freed == 0
+    with pytest.raises(MetadataVersionError, match="was moved by another command"):
+        offloading.tier_of(after, EPOCH, URL)
+
+
+def test_a_table_moves_only_with_the_segments_that_were_looked_at() -> None:
+    log = copied(log_of(5, Shelf()), 8)
+    assert log.tier is not None
+    for later in (copied(log, 16), freed(log, 8), log.truncated(6).truncated(8)):
+        if later.tier != log.tier:
+            with pytest.raises(MetadataVersionError, match="meanwhile"):
+                offloading.moved(later, log.tier, "s3a://lake/events", 7)
+
+
 def test_a_segment_is_the_intents() -> None:
     log = begun(log_of(5, Shelf()), 8)
     for begin, end in ((0, 4), (4, 8), (0, 12)):
         segment = TierSegment(begin, end, 1, 1, PAGE)
         with pytest.raises(InvalidRequestError, match="not those"):
-            offloading.finished(log, EPOCH, ATTEMPT, segment, 1, ())
+            offloading.finished(log, EPOCH, ATTEMPT, segment, found_in(log))
 
 
 def test_a_truncation_clips_what_is_being_copied() -> None:
