@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from bkspark.errors import InvalidRequestError
 from bkspark.format.digest import require_whole_characters
-from bkspark.format.spark_types import LENGTHS_KEY, SPARK_TYPE_KEY
+from bkspark.format.spark_types import LENGTHS_KEY, SPARK_TYPE_KEY, nullable
 
 _ARROW: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
@@ -95,17 +95,9 @@ def _column(field: dict[str, Any]) -> pa.Field:
     name, kind = str(field["name"]), field["type"]
     arrow = _arrow_type(kind, name, 0)
     notes = field.get("metadata") or {}
-    said = {"metadata": notes, "name": name, "nullable": True, "type": _nullable(kind)}
+    said = {"metadata": notes, "name": name, "nullable": True, "type": nullable(kind)}
     metadata = {SPARK_TYPE_KEY: json.dumps(said, sort_keys=True).encode()}
     return pa.field(name, arrow, metadata=metadata)
-
-
-def _nullable(value: Any) -> Any:
-    """Make every part nullable, as ``bkspark.spark.schema`` stores a DataFrame's."""
-    if isinstance(value, dict):
-        flags = ("nullable", "containsNull", "valueContainsNull")
-        return {key: True if key in flags else _nullable(item) for key, item in value.items()}
-    return [_nullable(item) for item in value] if isinstance(value, list) else value
 
 
 def _arrow_type(kind: Any, column: str, depth: int) -> pa.DataType:

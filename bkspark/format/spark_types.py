@@ -443,3 +443,14 @@ def _filled_fields(
             return None
         parts.append({"name": one["name"], "type": kind})
     return [*parts, *given[count:]]
+
+
+def nullable(value: Any) -> Any:
+    """Make every part of a type in JSON form nullable, as Spark's file sources store types.
+
+    One append's column may be declared without nulls, and the next append's with nulls.
+    """
+    if isinstance(value, dict):
+        flags = ("nullable", "containsNull", "valueContainsNull")
+        return {key: True if key in flags else nullable(item) for key, item in value.items()}
+    return [nullable(item) for item in value] if isinstance(value, list) else value

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import SplitResult, urlsplit
 
-from bkspark.errors import InvalidRequestError
+from bkspark.errors import InvalidRequestError, MetadataVersionError
 
 # --- contract ------------------------------------------------------------------------------------
 # The contract of a metadata store.
@@ -136,4 +136,13 @@ def another_store(shown: str) -> InvalidRequestError:
         "replaced it, and nothing was changed in it",
         hint="open the cluster again if the new cluster is the right one, or bring the old "
         "one back",
+    )
+
+
+def lost(key: str, expected: int | None) -> MetadataVersionError:
+    """The error for a change of a record that is at another version than ``expected``."""
+    seen = "does not exist" if expected is None else f"is at version {expected}"
+    return MetadataVersionError(
+        f"metadata record {key!r} no longer {seen}",
+        hint="read it again; it may hold your own change if an earlier answer was lost",
     )

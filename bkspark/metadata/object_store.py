@@ -30,9 +30,9 @@ from functools import partial
 from bkspark import environment
 from bkspark.errors import InvalidRequestError, OutcomeUnknownError
 from bkspark.metadata import contract
-from bkspark.metadata.contract import VersionedBytes
+from bkspark.metadata.contract import VersionedBytes, lost
 from bkspark.metadata.directory import StoreRoot
-from bkspark.metadata.versioned_store import MARKER_TEXT, VersionedStore, lost
+from bkspark.metadata.versioned_store import MARKER_TEXT, VersionedStore
 from bkspark.storage.address import parse
 from bkspark.storage.connection import S3Doubt, require_known
 from bkspark.storage.objects import (

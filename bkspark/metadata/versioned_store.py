@@ -23,12 +23,11 @@ from typing import Protocol, Self
 from bkspark import environment
 from bkspark.errors import (
     InvalidRequestError,
-    MetadataVersionError,
     NothingSentError,
     OutcomeUnknownError,
 )
 from bkspark.metadata import contract
-from bkspark.metadata.contract import VersionedBytes
+from bkspark.metadata.contract import VersionedBytes, lost
 from bkspark.metadata.directory import Directory, StoreRoot
 from bkspark.storage.address import shown_url
 
@@ -263,14 +262,6 @@ def _mark_path(key: str, mark: int) -> str:
 def _tombstone(key: str) -> str:
     folder, slash, name = key.rpartition("/")
     return f"{folder}{slash}~{name}"
-
-
-def lost(key: str, expected: int | None) -> MetadataVersionError:
-    seen = "does not exist" if expected is None else f"is at version {expected}"
-    return MetadataVersionError(
-        f"metadata record {key!r} no longer {seen}",
-        hint="read it again; it may hold your own change if an earlier answer was lost",
-    )
 
 
 # --- versioned store -----------------------------------------------------------------------------

@@ -30,12 +30,11 @@ from kazoo.security import CREATOR_ALL_ACL
 from bkspark import environment, progress
 from bkspark.errors import (
     InvalidRequestError,
-    MetadataVersionError,
     OutcomeUnknownError,
     UnauthorizedError,
 )
 from bkspark.metadata import contract, patience
-from bkspark.metadata.contract import VersionedBytes
+from bkspark.metadata.contract import VersionedBytes, lost
 from bkspark.progress import Countdown
 
 # --- zookeeper credentials -----------------------------------------------------------------------
@@ -492,7 +491,7 @@ class ZooKeeperRecords:
         try:
             self._commit(f"put {key!r}", [replace(self._path("records", key), value, version)])
         except RefusedError as refused:
-            raise _lost(key, expected) from refused
+            raise lost(key, expected) from refused
         return expected + 1
 
     def list(self, prefix: str) -> list[str]:
@@ -524,7 +523,7 @@ class ZooKeeperRecords:
                 return 1
             except RefusedError as refused:
                 if not refused.absent:
-                    raise _lost(key, None) from refused
+                    raise lost(key, None) from refused
             # The first record of its kind.
             self._make_folders(doing, key)
         raise _restless(key)
@@ -582,14 +581,6 @@ class ZooKeeperRecords:
 
 def _folder(prefix: str) -> str:
     return prefix.replace("/", ":")
-
-
-def _lost(key: str, expected: int | None) -> MetadataVersionError:
-    seen = "does not exist" if expected is None else f"is at version {expected}"
-    return MetadataVersionError(
-        f"metadata record {key!r} no longer {seen}",
-        hint="read it again; it may hold your own change if an earlier answer was lost",
-    )
 
 
 def _restless(key: str) -> OutcomeUnknownError:

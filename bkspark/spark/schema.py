@@ -51,7 +51,7 @@ def to_stored(schema: StructType) -> pa.Schema:
             )
     if len({field.name for field in schema.fields}) != len(schema.fields):
         raise InvalidRequestError("two columns have the same name", hint="rename one of them")
-    nullable = StructType.fromJson(_nullable(schema.jsonValue()))
+    nullable = StructType.fromJson(spark_types.nullable(schema.jsonValue()))
     named = zip(nullable.fields, expected_by_spark(nullable))
     return pa.schema([arrow.with_metadata(_type_of(field)) for field, arrow in named])
 
@@ -209,17 +209,6 @@ def _type_of(field: StructField) -> dict[bytes, bytes]:
     return {SPARK_TYPE_KEY: json.dumps(field.jsonValue(), sort_keys=True).encode()}
 
 
-def _nullable(value: Any) -> Any:
-    """Make every part of a type in JSON form nullable, as Spark's file sources store types.
-
-    One append's column may be declared without nulls, and the next append's with nulls.
-    """
-    if isinstance(value, dict):
-        flags = ("nullable", "containsNull", "valueContainsNull")
-        return {key: True if key in flags else _nullable(item) for key, item in value.items()}
-    return [_nullable(item) for item in value] if isinstance(value, list) else value
-
-
 def _field(field: pa.Field) -> StructField:
     text = (field.metadata or {}).get(SPARK_TYPE_KEY)
     if text is None:  # written without Spark
@@ -247,7 +236,7 @@ def _natural_field(field: pa.Field) -> StructField:
     except (ValueError, PySparkException) as error:
         raise CorruptDataError(f"column {field.name!r} cannot be read: {error}") from error
     value = found.jsonValue()
-    return StructField.fromJson({**value, "type": _nullable(value["type"])})
+    return StructField.fromJson({**value, "type": spark_types.nullable(value["type"])})
 
 
 def _names_a_class(value: Any) -> bool:

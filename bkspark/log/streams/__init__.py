@@ -1,1 +1,1 @@
-"""Micro-batches into a log, in the order of the steps: micro_batch, rewriting, commit."""
+"""Micro-batches into a log, in the order of the steps: micro_batch, commit."""

@@ -39,8 +39,13 @@ from bkspark.log.batch.target import BatchTarget, WriteRequest, target_of
 from bkspark.log.creating import create_log
 from bkspark.log.recovering import Undecided
 from bkspark.log.rolling import Filling, RollPolicy
-from bkspark.log.streams.micro_batch import MicroBatch, Staged, StagingLedger, StreamPart
-from bkspark.log.streams.rewriting import rewrite_into
+from bkspark.log.streams.micro_batch import (
+    MicroBatch,
+    Staged,
+    StagingLedger,
+    StreamPart,
+    rewrite_into,
+)
 from bkspark.log.tail import LogTail, OpenTail, RowsToWrite
 from bkspark.log.truncation import retain_after_roll
 from bkspark.protocol.ledger.locations import Locations

@@ -25,8 +25,7 @@ from bkspark.log.batch.target import WriteRequest
 from bkspark.log.reading.ledger_files import OpenBookies, find_records
 from bkspark.log.reading.read_slices import OffsetRange, plan_ledger
 from bkspark.log.reading.slice_reader import SliceReader
-from bkspark.log.streams.micro_batch import Staged
-from bkspark.log.streams.rewriting import blocks_of
+from bkspark.log.streams.micro_batch import Staged, blocks_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.record import AddRecord, Transaction
 from bkspark.protocol.log.batch import other_rows

@@ -13,7 +13,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
 from bkspark.log.recovering import close_tail
 from bkspark.log.streams import appending
-from bkspark.log.streams.rewriting import in_order
+from bkspark.log.streams.micro_batch import in_order
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
