@@ -37,6 +37,7 @@ from bkspark.errors import InvalidRequestError
 from bkspark.format import layout
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
 from bkspark.quantities import plural
+from bkspark.storage.address import shown_url
 from bkspark.verbs.commands import losing, truncated
 
 if TYPE_CHECKING:
@@ -502,15 +503,19 @@ def delete(
 
     session = session_of(context)
     with session.cluster() as cluster:
-        what = _going(cluster, name)
+        what, seen = _going(cluster, name), cluster.logs.get(name)
+        tier = None if seen is None else seen.value.tier
+        stays = "" if tier is None else f"; its table at {shown_url(tier.table_url)} stays"
         if dry_run:
-            print_done({"log": name, "would": what}, f"would {what}", as_json=session.as_json)
+            said = f"would {what}{stays}"
+            print_done({"log": name, "would": f"{what}{stays}"}, said, as_json=session.as_json)
             return
-        require_consent(f"{what[0].upper()}{what[1:]}?", yes=yes)
+        require_consent(f"{what[0].upper()}{what[1:]}{stays}?", yes=yes)
         gone = deleting.delete_log(cluster, name)
+    table = {} if tier is None else {"table": tier.table_url}
     print_done(
-        {"log": name, "deleted_ledgers": gone},
-        f"deleted log {name} with {plural(len(gone), 'ledger')}",
+        {"log": name, "deleted_ledgers": gone, **table},
+        f"deleted log {name} with {plural(len(gone), 'ledger')}{stays}",
         as_json=session.as_json,
     )
 

@@ -5,14 +5,17 @@ that names the new pages is replaced ("paging", rule 2). So code that changes a 
 knowledge of pages, and no stored record names a missing page.
 """
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from logging import WARNING
 from typing import Generic, TypeAlias, TypeVar
 
 from bkspark import environment
+from bkspark.cluster.log_messages import tell
 from bkspark.cluster.records import Records, Versioned
 from bkspark.errors import CorruptDataError, InvalidRequestError, NoSuchEntryError
 from bkspark.format import layout, log_page, log_record, tier_record
@@ -22,6 +25,9 @@ from bkspark.protocol import bounds
 from bkspark.protocol.log.ledger_list import LogPage, PageContents
 from bkspark.protocol.log.record import PAGE_LENGTH, LogRecord, Paged, paged
 from bkspark.protocol.log.tier import SegmentsPage, Tier, TierSegment
+from bkspark.storage.address import shown_url
+
+logger = logging.getLogger(__name__)
 
 # --- remembered pages ----------------------------------------------------------------------------
 
@@ -335,6 +341,32 @@ class LogRecords(Records[LogRecord]):
                 "of them",
             )
 
+    def update(
+        self,
+        name: str,
+        transform: Callable[[LogRecord | None], LogRecord],
+        *,
+        seen: Versioned[LogRecord] | None = None,
+    ) -> Versioned[LogRecord]:
+        """As of ``Records``; warn if the log has left rows behind in a table."""
+        read: list[LogRecord | None] = []
+
+        def change(record: LogRecord | None) -> LogRecord:
+            read[:] = [record]
+            return transform(record)
+
+        after = super().update(name, change, seen=seen)
+        _tell_of_table(read[0], after.value)
+        return after
+
+    def replace(
+        self, name: str, value: LogRecord, seen: Versioned[LogRecord]
+    ) -> Versioned[LogRecord]:
+        """As of ``Records``; warn if the log has left rows behind in a table."""
+        after = super().replace(name, value, seen)
+        _tell_of_table(seen.value, value)
+        return after
+
     def _put(self, name: str, value: LogRecord, expected: int | None) -> Versioned[LogRecord]:
         short = _shortened(
             with_source(self._store, self._cluster_id, value),
@@ -346,3 +378,17 @@ class LogRecords(Records[LogRecord]):
         for page_name, segments in short.segments:
             self.tier_pages(name).make_segments(page_name, segments)
         return super()._put(name, short.record, expected)
+
+
+def _tell_of_table(before: LogRecord | None, after: LogRecord) -> None:
+    """Say where the table is of a log that was deleted or overwritten: it stays."""
+    if before is None or before.tier is None:
+        return
+    if after.is_tombstone or after.generation != before.generation:
+        tell(
+            logger,
+            "the table of log %r at %s stays, with the rows that were copied to it: remove its "
+            "folder if they are not needed; no other log can have it",
+            *(before.name, shown_url(before.tier.table_url)),
+            level=WARNING,
+        )

@@ -13,6 +13,7 @@ LEASES = "tests/integration/tier/test_leases_of_offloads.py"
 MOVED = "tests/integration/tier/test_moved_tables.py"
 REFUSED = f"{MOVED}::test_a_wrong_copy_is_refused_and_nothing_changes"
 RECORD = "tests/unit/protocol/test_offloading.py"
+LEFT = "tests/integration/tier/test_left_tables.py"
 FINDING = f"{AUDIT}::test_a_table_that_is_not_as_it_was_is_a_finding"
 
 MUTANTS = (
@@ -164,5 +165,17 @@ MUTANTS = (
         "_Offload._copy",
         Replace("replace(order, table_url=tier.table_url)", "order"),
         (f"{MOVED}::test_a_move_inside_of_an_offload_does_not_lead_its_append_astray",),
+    ),
+    Mutant(
+        "a log that is overwritten says nothing of its table",
+        "log_records._tell_of_table",
+        Replace("after.generation != before.generation", "False"),
+        (f"{LEFT}::test_an_overwrite_leaves_the_table",),
+    ),
+    Mutant(
+        "a log that is deleted says nothing of its table",
+        "log_records._tell_of_table",
+        Replace("after.is_tombstone", "False"),
+        (f"{LEFT}::test_a_deletion_leaves_the_table",),
     ),
 )
