@@ -25,8 +25,12 @@ _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
 
 def is_in_bucket(url: str) -> bool:
-    """Whether an address, as users write it, is in a bucket."""
-    return url.startswith(("s3://", "s3a://"))
+    """Whether an address, as users write it, is in a bucket.
+
+    Raises:
+        InvalidRequestError: no such address.
+    """
+    return folder_url(url).startswith("s3://")
 
 
 def for_spark(url: str) -> str:

@@ -43,6 +43,7 @@ def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("s3a://lake/events/", "s3a://lake/events"),
         ("s3://lake/events?store=east", "s3a://lake/events"),
         ("s3a://lake/events?store=east", "s3a://lake/events"),
+        (" S3A://lake/events ", "s3a://lake/events"),
         ("file:///data/events", "file:///data/events"),
     ],
 )
