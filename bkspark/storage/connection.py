@@ -33,38 +33,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from aiobotocore.httpsession import AIOHTTPSession
-
 from bkspark import environment, progress, quantities
 from bkspark.errors import InvalidRequestError
 from bkspark.storage import stores
 from bkspark.storage.address import shown_url
-
-# --- one attempt ---------------------------------------------------------------------------------
-# HTTP sessions of S3 that send a request once.
-#
-# aiohttp itself repeats a PUT after a broken connection, whatever the settings say. The first
-# request may still be on its way, and may recreate an object that was lost since (R19).
-# ``repeated`` repeats requests that may be repeated; callers do not use it for the rest.
-
-
-# A private attribute of aiohttp; the conformance tests count requests on the wire.
-_SWITCH = "_retry_connection"
-
-
-class OneAttemptSession(AIOHTTPSession):  # type: ignore[misc]
-    """Sessions without repeated requests: a broken connection is reported."""
-
-    async def _get_session(self, proxy_url: str | None) -> Any:
-        session = await super()._get_session(proxy_url)
-        if not hasattr(session, _SWITCH):
-            raise InvalidRequestError(
-                "this aiohttp cannot send a request only once",
-                hint="pip install 'aiohttp>=3.14,<4'",
-            )
-        setattr(session, _SWITCH, False)
-        return session
-
 
 # --- pressure ------------------------------------------------------------------------------------
 # Slows this process down when an object store asks for fewer requests.
@@ -413,7 +385,7 @@ def _connect(store: str) -> Any:
             "s3:// needs the package s3fs, which is not installed here",
             hint="pip install 'bkspark[s3]', on the driver and on every worker",
         ) from error
-    from bkspark.storage.connection import OneAttemptSession  # a subclass of s3fs's session
+    from bkspark.storage.one_attempt import OneAttemptSession  # a subclass of s3fs's session
 
     watch()
     filesystem = s3fs.S3FileSystem(use_listings_cache=False, skip_instance_cache=True, **settings)
