@@ -1,6 +1,6 @@
 """A cluster as its clients see it: the records in its metadata store and its bookies."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Self
@@ -26,7 +26,7 @@ from bkspark.errors import (
 from bkspark.format import cluster as cluster_format
 from bkspark.format import layout, ledger_metadata
 from bkspark.format.cluster import BookieRecord, ClusterRecord
-from bkspark.metadata import contract, patience
+from bkspark.metadata import contract, freshness, patience
 from bkspark.metadata import uri as metadata_stores
 from bkspark.metadata.contract import MetadataStore
 from bkspark.protocol.bookies import Labels, Quarantine
@@ -56,11 +56,12 @@ class Cluster(BoundToProcess):
         seconds = patience.chosen() if metadata_timeout is None else metadata_timeout
         store = patient(metadata_stores.open_store(metadata_uri), seconds)
         self.store = TimedStore(store, seconds)
-        self.uri = canonical(metadata_uri)
         self.unreadable: dict[str, str] = {}
         self.left_out: frozenset[str] = frozenset()
+        self._places: dict[Member, BookieAddress] = {}
         try:
-            self._identity = self._read_identity(cluster_id)
+            with freshness.from_begin():
+                self._identity = self._read_identity(cluster_id)
         except BaseException:
             self.store.close()
             raise
@@ -89,6 +90,11 @@ class Cluster(BoundToProcess):
 
     def __exit__(self, *_: object) -> None:
         self.store.close()
+
+    @property
+    def uri(self) -> str:
+        """The address of the metadata store, in one spelling."""
+        return self.store.uri
 
     @property
     def cluster_id(self) -> str:
@@ -198,14 +204,53 @@ class Cluster(BoundToProcess):
             for record in self.bookies(step_over).values()
         }
 
-    def lost_members(self, step_over: StepOver | None = None) -> frozenset[Member]:
+    def addresses_of(
+        self,
+        members: Iterable[Member],
+        step_over: StepOver | None = None,
+        *,
+        is_anew: bool = False,
+    ) -> dict[Member, BookieAddress]:
+        """The places of those of ``members`` that are registered, each looked up once.
+
+        The cost grows with ``members`` and not with the cluster. A bookie that was moved since it
+        was looked up does not answer at its old place: then ``forget_address``.
+
+        Args:
+            step_over: as for ``bookies``; only if a missing bookie counts as silent.
+            is_anew: look all of them up now.
+        """
+        wanted = dict.fromkeys(members)
+        for member in wanted if is_anew else ():
+            self.forget_address(member)
+        names = {m.bookie_id for m in wanted if m not in self._places} - self.left_out
+        if names:
+            answers = self.store.get_each(layout.BOOKIES_PREFIX, sorted(names))
+            for record in self.registrations.of_all(answers, step_over).values():
+                if not record.is_removed:
+                    address = self.address(record)
+                    self._places[address.member] = address
+        return {member: self._places[member] for member in wanted if member in self._places}
+
+    def forget_address(self, member: Member) -> None:
+        """Look the place of ``member`` up again when it is needed next."""
+        self._places.pop(member, None)
+
+    def lost_members(
+        self, step_over: StepOver | None = None, among: Collection[str] | None = None
+    ) -> frozenset[Member]:
         """Members that an operator declared lost for ever; unreadable records go to ``step_over``.
 
         Args:
             step_over: only if a bookie counts as possibly alive while its record is unreadable, and
                 is not given new data.
+            among: ids of bookies to look at; None for all.
         """
-        found = self.upkeep.lost.of_all(self.store.get_all(layout.LOST_PREFIX), step_over)
+        answers = self.store.get_some(
+            layout.LOST_PREFIX,
+            lambda names: names if among is None else [n for n in names if n in among],
+        )
+        found = self.upkeep.lost.of_all(answers, step_over)
         return frozenset(
             Member(name, incarnation)
             for name, lost in found.items()
@@ -246,6 +291,11 @@ class Cluster(BoundToProcess):
         """
         known = self.bookies(step_over).values()
         records = [record for record in known if record.bookie_id not in exclude]
+        return self._probed(records, enough, needed)
+
+    def _probed(
+        self, records: Sequence[BookieRecord], enough: int | None, needed: int
+    ) -> list[BookieStatus]:
         answers = fan_out.ask_all(
             {BookieClient(self.address(r)): self._look_at(r) for r in records},
             fan_out.Timeouts(bookie_client.ANSWER_SECONDS, grace_seconds=fan_out.GRACE_SECONDS),
@@ -264,7 +314,12 @@ class Cluster(BoundToProcess):
         ]
 
     def refresh_candidates(
-        self, *, exclude: Collection[str] = (), enough: int | None = None, needed: int = 0
+        self,
+        *,
+        exclude: Collection[str] = (),
+        enough: int | None = None,
+        needed: int = 0,
+        at_most: int | None = None,
     ) -> Usable:
         """Bookies that may join an ensemble now, without those declared lost.
 
@@ -272,14 +327,35 @@ class Cluster(BoundToProcess):
 
         Args:
             exclude, enough, needed: see ``probe``.
+            at_most: look at so many bookies, drawn by chance; None for all.
         """
+        records, is_part = self._drawn(exclude, at_most)
         unknown = set[str]()
-        lost = self.lost_members(leave_out_into(unknown))
-        out = unknown.union(exclude)
-        statuses = self.probe(exclude=out, enough=enough, needed=needed, step_over=leave_out)
+        lost = self.lost_members(leave_out_into(unknown), {record.bookie_id for record in records})
+        asked = [record for record in records if record.bookie_id not in unknown]
+        statuses = self._probed(asked, enough, needed)
         for status in statuses:
             note_fullness(self.registrations, status)
-        return usable(statuses, lost)
+        found = usable(statuses, lost)
+        found.is_part = is_part
+        found.addresses = {a.member: a for a in map(self.address, records)}
+        return found
+
+    def _drawn(
+        self, exclude: Collection[str], at_most: int | None
+    ) -> tuple[list[BookieRecord], bool]:
+        """Return the records of bookies drawn by chance, and whether there are others."""
+        is_part = False
+
+        def chosen(names: Sequence[str]) -> Sequence[str]:
+            nonlocal is_part
+            free = [name for name in names if name not in exclude and name not in self.left_out]
+            is_part = at_most is not None and len(free) > at_most
+            return sorted(free, key=lambda _: environment.draw())[:at_most] if is_part else free
+
+        answers = self.store.get_some(layout.BOOKIES_PREFIX, chosen)
+        found = self.registrations.of_all(answers, leave_out)
+        return [record for record in found.values() if not record.is_removed], is_part
 
     def note_failure(self, member: Member) -> None:
         """Note that a writer could not use a bookie; placement avoids it after some failures."""

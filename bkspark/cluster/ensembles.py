@@ -12,7 +12,7 @@ until a request for a second writer has failed too: one lost answer makes no led
 """
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +25,7 @@ from bkspark.cluster.enlisting import Begun, Joining, enlist
 from bkspark.cluster.log_messages import leave_out, leave_out_into, leave_out_unless
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.format.digest import Digester
+from bkspark.metadata import freshness
 from bkspark.protocol import bookies
 from bkspark.protocol.bookies import Candidate
 from bkspark.protocol.ledger.locations import Locations
@@ -74,6 +75,12 @@ def naming(refused: Mapping[str, str]) -> Iterator[None]:
 
 SPARES_MAX = 4
 """More bookies do not fail during one write, unless all fail together."""
+
+DRAWN_MIN = 32
+"""Bookies that a writer looks at, drawn by chance, in a cluster that has more."""
+
+DRAWN_TIMES = 4
+"""It looks at so many times the bookies that it needs, if that is more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +142,8 @@ def choose(
     Raises:
         NotEnoughBookiesError: too few usable bookies.
     """
-    pool = _Pool(cluster, needed=quorum.ensemble_size)
+    size = quorum.ensemble_size
+    pool = _Pool(cluster, size, needed=size)
     place = partial(_place, cluster, pool, ledger_id, quorum, digester)
     least = quorum.ensemble_size if is_strict else quorum.ack_quorum_size
     refused: dict[str, str] = {}
@@ -186,7 +194,8 @@ def spares_of(cluster: Cluster, ensemble: Sequence[BookieAddress]) -> list[Booki
 
     Spares are optional, so a bookie that does not answer soon is left out.
     """
-    return _Pool(cluster, enough=len(ensemble)).spares(ensemble)
+    size = len(ensemble)
+    return _Pool(cluster, size, enough=size).spares(ensemble)
 
 
 def stand_ins(
@@ -199,13 +208,21 @@ def stand_ins(
     """
     unknown = set[str]()
     lost = cluster.lost_members(leave_out_into(unknown))
-    known = (r for r in cluster.bookies(leave_out).values() if r.bookie_id not in unknown)
-    records = [record for record in known if not record.is_read_only]
-    found = [Candidate(cluster.address(r).member, r.domain) for r in records]
+    known = cluster.bookies(leave_out).values()
+    addresses = {address.member: address for address in map(cluster.address, known)}
+    records = [r for r in known if r.bookie_id not in unknown and not r.is_read_only]
     full = frozenset(record.bookie_id for record in records if record.is_full)
-    pool = _Pool(cluster, among=[c for c in found if c.member not in lost], last=full)
-    beside = [pool.addresses[member] for member in near if member in pool.addresses]
-    return pool.choose_up_to(count, exclude=exclude, near=beside)
+    used = {member.bookie_id for member in near}.union(exclude)
+    found = [Candidate(cluster.address(r).member, r.domain) for r in records]
+    free = [c for c in found if c.member not in lost and c.member.bookie_id not in used]
+    chosen = bookies.choose(
+        free,
+        min(len(free), count),
+        draw=environment.draw,
+        near=[Candidate(m, addresses[m].domain) for m in near if m in addresses],
+        last=cluster.suspects() | full,
+    )
+    return [addresses[candidate.member] for candidate in chosen]
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +261,7 @@ def _suited(cluster: Cluster, vacancy: Vacancy, failed: Collection[str]) -> Iter
     if vacancy.among is not None:
         yield from (address for address in vacancy.among if address.bookie_id not in used)
         return
-    pool = _Pool(cluster, exclude=used)
+    pool = _Pool(cluster, 1, exclude=used, near=vacancy.staying)
     near = [pool.addresses[m] for m in vacancy.staying if m in pool.addresses]
     with suppress(NotEnoughBookiesError):
         while True:
@@ -293,7 +310,7 @@ def regroup(cluster: Cluster, wanted: Regrouping) -> Regrouped:
 
     If there are too few bookies to choose from, present members stay although not chosen.
     """
-    pool = _Pool(cluster, exclude=wanted.exclude)
+    pool = _Pool(cluster, len(wanted.ensemble), exclude=wanted.exclude, near=wanted.ensemble)
     begun, failed, size = Begun(), dict[str, str](), len(wanted.ensemble)
     while True:
         unwanted = {*wanted.exclude, *failed}
@@ -329,7 +346,7 @@ class Successors:
         Args:
             only: id of the only bookie that may be chosen; empty for any.
         """
-        pool = self._pool = self._pool or _Pool(self._cluster)
+        pool = self._pool = self._pool or _Pool(self._cluster, None)
         known = pool.addresses
         near = [known[member] for member in staying if member in known]
         used = {member.bookie_id for member in staying}.union(exclude)
@@ -341,40 +358,55 @@ class Successors:
 def ensemble_of(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress] | None:
     """The addresses of the last fragment's members; None if a member was initialised anew since."""
     members = Locations(ledger).last.members
-    addresses = cluster.addresses(leave_out_unless({member.bookie_id for member in members}))
+    named = leave_out_unless({member.bookie_id for member in members})
+    with freshness.from_begin():
+        addresses = cluster.addresses_of(members, named, is_anew=True)
     if any(member not in addresses for member in members):
         return None
     return [addresses[member] for member in members]
 
 
+def _is_spread(addresses: Collection[BookieAddress]) -> bool:
+    """Return whether no two of the bookies share a failure domain."""
+    return len({address.domain for address in addresses}) == len(addresses)
+
+
 class _Pool:
     """Bookies that may join an ensemble now (``Cluster.refresh_candidates``).
 
+    A large cluster is not looked at as a whole: some bookies are drawn by chance. The others are
+    looked at only if those drawn are too few, or share failure domains.
+
     Attributes:
-        addresses: of all registered bookies.
+        addresses: of the bookies looked at, and of ``near``.
 
     Args:
-        among: candidates to choose from, instead of asking the bookies.
-        last: ids of bookies to choose only if there are no others.
+        wanted: how many bookies the caller wants; None to look at all bookies.
+        exclude, enough, needed: see ``Cluster.probe``.
+        near: members whose addresses are needed too.
     """
 
     def __init__(
         self,
         cluster: Cluster,
+        wanted: int | None,
         *,
         exclude: Collection[str] = (),
         enough: int | None = None,
         needed: int = 0,
-        among: Sequence[Candidate] | None = None,
-        last: frozenset[str] = frozenset(),
+        near: Iterable[Member] = (),
     ) -> None:
-        self.addresses = cluster.addresses(leave_out)
-        if among is None:
-            among = cluster.refresh_candidates(exclude=exclude, enough=enough, needed=needed)
-        self._candidates = [c for c in among if c.member in self.addresses]
-        self._problem = getattr(among, "problem", "")
+        self._look = partial(
+            cluster.refresh_candidates, exclude=exclude, enough=enough, needed=needed
+        )
         self._suspects = cluster.suspects
-        self._last = last
+        at_most = None if wanted is None else max(DRAWN_MIN, DRAWN_TIMES * wanted)
+        with freshness.from_begin():
+            self._candidates = self._look(at_most=at_most)
+            if self._candidates.is_part and len(self._candidates) < (wanted or 0):
+                self._candidates = self._look()
+            known = cluster.addresses_of(near, leave_out)
+        self.addresses = {**known, **self._candidates.addresses}
 
     @property
     def size(self) -> int:
@@ -392,15 +424,26 @@ class _Pool:
         Raises:
             NotEnoughBookiesError: there are fewer.
         """
-        beside = [Candidate(address.member, address.domain) for address in near]
+        if self._candidates.is_part:
+            with suppress(NotEnoughBookiesError):
+                chosen = self._chosen(count, exclude, near)
+                if _is_spread([*chosen, *near]):
+                    return chosen
+            self._candidates = self._look()
+            self.addresses = {**self.addresses, **self._candidates.addresses}
+        return self._chosen(count, exclude, near)
+
+    def _chosen(
+        self, count: int, exclude: Collection[str], near: Collection[BookieAddress]
+    ) -> list[BookieAddress]:
         chosen = bookies.choose(
             self._candidates,
             count,
             draw=environment.draw,
             exclude=exclude,
-            near=beside,
-            last=self._suspects() | self._last,
-            problem=self._problem,
+            near=[Candidate(address.member, address.domain) for address in near],
+            last=self._suspects(),
+            problem=self._candidates.problem,
         )
         return [self.addresses[candidate.member] for candidate in chosen]
 

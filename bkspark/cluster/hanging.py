@@ -1,7 +1,7 @@
 """Calls to storage that may hang: how long a client waits, and what it remembers."""
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from bkspark import environment, progress
 from bkspark.cluster.guards import BoundToProcess
 from bkspark.errors import BookKeeperError, OutcomeUnknownError
-from bkspark.metadata import patience
-from bkspark.metadata.contract import MetadataStore, VersionedBytes
+from bkspark.metadata import freshness, patience
+from bkspark.metadata.contract import MetadataStore, VersionedBytes, pays_to_read
 from bkspark.progress import Progress, overslept, reported_to
 from bkspark.protocol.bookies import Quarantine
 from bkspark.storage import devices
@@ -228,6 +228,7 @@ class PatientStore:
     def __init__(self, inner: MetadataStore, seconds: float) -> None:
         self._inner = inner
         self._seconds = seconds
+        self.pays_to_read = pays_to_read(inner)
 
     @property
     def uri(self) -> str:
@@ -275,6 +276,7 @@ class TimedStore(BoundToProcess):
         self._inner = inner
         self._seconds = seconds
         self._is_closed = False
+        self.pays_to_read = pays_to_read(inner)
 
     def __del__(self) -> None:
         """Close a store dropped without ``close``, in another thread because closing may take a
@@ -311,10 +313,27 @@ class TimedStore(BoundToProcess):
         One task asks for all, since starting a task takes longer than most answers; each record has
         the time limit of a call of its own. A value of the dict returns or raises like ``get``.
         """
+        return self._each(prefix, lambda: self._inner.list(prefix))
+
+    def get_some(
+        self, prefix: str, chosen: Callable[[Sequence[str]], Iterable[str]]
+    ) -> dict[str, Callable[[], VersionedBytes | None]]:
+        """The same for the records that are ``chosen`` of those that ``list`` shows."""
+        return self._each(prefix, lambda: chosen(self._inner.list(prefix)))
+
+    def get_each(
+        self, prefix: str, names: Iterable[str]
+    ) -> dict[str, Callable[[], VersionedBytes | None]]:
+        """The same for the records of these names right under ``prefix``."""
+        return self._each(prefix, lambda: names)
+
+    def _each(
+        self, prefix: str, names: Callable[[], Iterable[str]]
+    ) -> dict[str, Callable[[], VersionedBytes | None]]:
         inner, found = self._inner, dict[str, Future[VersionedBytes | None]]()
 
         def ask() -> None:
-            for name in inner.list(prefix):
+            for name in names():
                 found[name] = _answered(partial(inner.get, f"{prefix}/{name}"))
                 progress.made()
 
@@ -331,10 +350,16 @@ class TimedStore(BoundToProcess):
     def _ask(self, question: Callable[[], T]) -> T:
         """Run ``question``, whose time limit restarts with each sign of progress."""
         self.require_own_process()
+        needed = freshness.needed()
+
+        def as_new() -> T:
+            with freshness.at(needed):
+                return question()
+
         memory, place = environment.the_one(HangMemory), self._inner.uri
         if memory.hangs(place):
             raise self._silence("still does not answer")
-        answer = PendingAnswer(question, "ask-metadata-store", device=devices.device_of(place))
+        answer = PendingAnswer(as_new, "ask-metadata-store", device=devices.device_of(place))
         if not answer.comes_within(self.seconds):
             memory.gave_up(place, answer)
             raise self._silence(f"gave no answer within {self.seconds:g} s")

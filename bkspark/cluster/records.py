@@ -23,8 +23,9 @@ from bkspark.format import recovery as recovery_format
 from bkspark.format.cluster import ClusterRecord
 from bkspark.format.recovery import AwayBookie, LostBookie, StuckRecovery
 from bkspark.format.upkeep_records import ReportRecord
+from bkspark.metadata import freshness
 from bkspark.metadata import uri as metadata_stores
-from bkspark.metadata.contract import MetadataStore, VersionedBytes
+from bkspark.metadata.contract import MetadataStore, VersionedBytes, pays_to_read
 
 # --- put outcome ---------------------------------------------------------------------------------
 # The outcome of a change whose answer was lost, as far as the record itself shows.
@@ -223,8 +224,13 @@ class Records(Generic[T]):
         ``transform`` is pure, gets None if there is no record, and may run again on a newer value
         (RB-18, RB-27e); if it returns its argument, no change is stored.
         """
+        guess = None if seen is not None else self._change_by_a_guess(name, transform)
+        if guess is not None:
+            return guess
         for attempt in range(UPDATE_TRIES_MAX):
-            seen = seen if seen is not None and attempt == 0 else self.get(name)
+            if seen is None or attempt:
+                with freshness.now():
+                    seen = self.get(name)
             changed = transform(None if seen is None else seen.value)
             if seen is not None and changed == seen.value:
                 return seen
@@ -235,6 +241,29 @@ class Records(Generic[T]):
         raise MetadataVersionError(
             f"other clients changed {self._key(name)} in each attempt", hint="try again later"
         )
+
+    def _change_by_a_guess(
+        self, name: str, transform: Callable[[T | None], T]
+    ) -> Versioned[T] | None:
+        """Change the record as this client knows it, where a look at the newest version costs more.
+
+        Returns:
+            None if there was no change, or the record is newer: only the newest version tells.
+        """
+        if not pays_to_read(self._store):
+            return None
+        try:
+            with freshness.guess():
+                seen = self.get(name)
+            changed = None if seen is None else transform(seen.value)
+        except BookKeeperError:
+            return None
+        if seen is None or changed is None or changed == seen.value:
+            return None
+        try:
+            return self._put(name, changed, seen.stored.version)
+        except MetadataVersionError:
+            return None
 
     def write_over(self, name: str, value: T) -> Versioned[T]:
         """Store ``value`` in place of any record, readable or not; raises like ``replace``."""

@@ -16,6 +16,7 @@ from bkspark.cluster.log_messages import tell
 from bkspark.cluster.records import Versioned
 from bkspark.errors import InvalidRequestError
 from bkspark.format.digest import Digester
+from bkspark.metadata import freshness
 from bkspark.protocol import bounds
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import (
@@ -179,21 +180,20 @@ def create_ledger(
     require_room(schema, custom_metadata)
     strict = is_strict or guarantees_write_quorum
     while True:
-        ledger_id = cluster.new_ledger_id()
-        placed = ensembles.choose(cluster, ledger_id, quorum, digester, is_strict=strict)
+        with freshness.from_begin():
+            ledger_id = cluster.new_ledger_id()
+            placed = ensembles.choose(cluster, ledger_id, quorum, digester, is_strict=strict)
         fragment = _first_fragment(placed, has_headers=digester is not None, goes_on=goes_on)
+        now_ms = environment.now_ms()
+        smaller, custom = _smaller(placed.quorum, quorum), dict(custom_metadata)
         settings = LedgerSettings(
-            schema,
-            digest,
-            dict(custom_metadata),
-            environment.now_ms(),
-            guarantees_write_quorum,
-            _smaller(placed.quorum, quorum),
-            is_strict,
+            schema, digest, custom, now_ms, guarantees_write_quorum, smaller, is_strict
         )
         made = _made(ledger_id, placed, fragment, settings)
-        seen = cluster.ledgers.create(str(ledger_id), made)
-        if not any(map(cluster.is_going, fragment.ensemble)):
+        with freshness.from_here():  # the looks are as new as the ledger's record
+            seen = cluster.ledgers.create(str(ledger_id), made)
+            is_going = any(map(cluster.is_going, fragment.ensemble))
+        if not is_going:
             note_made(cluster.cluster_id, seen.value)
             return CreatedLedger(seen, placed.ensemble, placed.spares, placed.begun)
         placed.begun.close()

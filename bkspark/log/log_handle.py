@@ -294,7 +294,7 @@ class LogHandle(BoundToProcess):
                 return
             else:
                 environment.sleep(POLL_SECONDS)
-            view = self._watch.look()
+            view = self._watch.look_again()
 
     def wait_for(self, offset: int, timeout: float | None) -> bool:
         """Wait until ``offset`` may be read.
@@ -304,10 +304,12 @@ class LogHandle(BoundToProcess):
         """
         offset = arguments.whole_number("an offset", offset, least=0)
         deadline = _deadline(timeout)
-        while not (view := self._watch.look()).end_offset > offset:
+        view = self._watch.look()
+        while view.end_offset <= offset:
             if view.record.is_sealed or environment.monotonic() >= deadline:
                 return False
             environment.sleep(POLL_SECONDS)
+            view = self._watch.look_again()
         return True
 
     def cursor(self, name: str, start: int | None = None) -> Cursor:

@@ -71,6 +71,14 @@ class MetadataStore(Protocol):
     def close(self) -> None: ...
 
 
+def pays_to_read(store: MetadataStore) -> bool:
+    """Return whether a look as of now costs a store more than an older look (``freshness``).
+
+    A store that has no attribute of this name does not pay.
+    """
+    return bool(getattr(store, "pays_to_read", False))
+
+
 class FormattableStore(MetadataStore, Protocol):
     """A metadata store that can initialise its own place."""
 

@@ -13,12 +13,13 @@ import re
 from typing import TYPE_CHECKING
 
 from bkspark.errors import InvalidRequestError
-from bkspark.metadata import contract
+from bkspark.metadata import contract, freshness
 from bkspark.metadata.contract import VersionedBytes
 from bkspark.storage.address import shown_url
 
 if TYPE_CHECKING:
-    from bkspark.metadata.zookeeper_session import ZooKeeperRecords, ZooKeeperSession
+    from bkspark.metadata.zookeeper_records import ZooKeeperRecords
+    from bkspark.metadata.zookeeper_session import ZooKeeperSession
 
 # A server refuses packets of 1 MiB by cutting the connection, which would look like a lost answer.
 # The difference is for key, path, access list and headers.
@@ -32,6 +33,8 @@ _PATH = re.compile(r"(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)+")
 
 class ZooKeeperMetadataStore:
     """A ``MetadataStore`` that threads may share. A forked child connects on its own."""
+
+    pays_to_read = True
 
     def __init__(self, uri: str) -> None:
         self._hosts, self._root = _address(uri)
@@ -72,7 +75,10 @@ class ZooKeeperMetadataStore:
         return self._records().put(named, bytes(value), expected)
 
     def is_current(self, key: str, seen: VersionedBytes) -> bool:
-        return self._records().get(_key(key)) == seen
+        found = self._records().get(_key(key))
+        # What may lag says nothing against a newer version.
+        is_late = found is not None and freshness.may_lag() and found.version < seen.version
+        return is_late or found == seen
 
     def list(self, prefix: str) -> list[str]:
         return self._records().list(_key(prefix))
@@ -93,7 +99,8 @@ class ZooKeeperMetadataStore:
 
     def _records_of(self, bound_to: str) -> "ZooKeeperRecords":
         try:
-            from bkspark.metadata.zookeeper_session import ZooKeeperRecords, ZooKeeperSession
+            from bkspark.metadata.zookeeper_records import ZooKeeperRecords
+            from bkspark.metadata.zookeeper_session import ZooKeeperSession
         except ModuleNotFoundError as error:
             raise InvalidRequestError(
                 f"the metadata store {self.uri} needs the package {error.name}",

@@ -1,4 +1,4 @@
-"""The connection and the records of a ZooKeeper store; the only file that imports kazoo."""
+"""The connection of a ZooKeeper store; the only file that imports kazoo."""
 
 import contextlib
 import logging
@@ -6,6 +6,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from kazoo.exceptions import (
     ZookeeperError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import Callback
 from kazoo.security import CREATOR_ALL_ACL
 
 from bkspark import environment, progress
@@ -33,8 +35,9 @@ from bkspark.errors import (
     OutcomeUnknownError,
     UnauthorizedError,
 )
-from bkspark.metadata import contract, patience
-from bkspark.metadata.contract import VersionedBytes, lost
+from bkspark.metadata import freshness, patience
+from bkspark.metadata.contract import VersionedBytes
+from bkspark.metadata.freshness import Freshness, Kind
 from bkspark.progress import Countdown
 
 # --- zookeeper credentials -----------------------------------------------------------------------
@@ -94,6 +97,13 @@ def _read(file: str) -> str:
 # transaction takes a quorum, and the look after it in the same session sees at least what the
 # quorum had. ZooKeeper's ``sync`` takes no quorum: a leader that slept and does not yet know of the
 # next leader answers a ``sync`` (H35).
+#
+# A transaction serves all later looks of its session for which it is new enough (``freshness``): a
+# session never goes back in time, because a server that knows less than the session has seen
+# refuses it. A new session begins anew.
+#
+# A look for which a recent answer is enough leaves a watch with the server. Until the watch fires,
+# or the connection breaks, the answer is repeated without a request.
 #
 # Sessions hold no state, neither locks nor ephemeral nodes, so an expired session only costs a
 # reconnection (H34).
@@ -161,6 +171,9 @@ class ZooKeeperSession:
     def __init__(self, hosts: str) -> None:
         self._hosts = hosts
         self._pid = os.getpid()
+        self._confirmed = _Confirmed()
+        self._synced = _Confirmed()
+        self._watched: _Watched | None = None
         self._lock = threading.Lock()
         self._connected: KazooClient | None = None
         self._was_connected = False
@@ -175,11 +188,13 @@ class ZooKeeperSession:
         limit = _limit()
         client = self._client(limit)
         with self._translated(doing, client):
+            sent = _Confirmed.at(client)
             transaction = client.transaction()
             for operation in operations:
                 operation(transaction)
             results = _result(transaction.commit_async(), limit)
             _raise_refusal(doing, results, len(operations))
+            self._confirmed = sent
 
     def value(self, doing: str, marker: str, path: str) -> VersionedBytes | None:
         """The value at ``path``, None if absent; the version is the znode's own.
@@ -187,6 +202,9 @@ class ZooKeeperSession:
         Raises:
             RefusedError: ``marker`` is absent.
         """
+        needed = freshness.needed()
+        if needed is not None and needed.kind in (Kind.SYNCED, Kind.RECENT):
+            return self._watched_value(doing, marker, path, needed)
         found = self._look(doing, marker, lambda client: client.get_async(path))
         return None if found is None else VersionedBytes(found[0] or b"", found[1].version)
 
@@ -227,18 +245,64 @@ class ZooKeeperSession:
                 stopping.join(_CLOSE_SECONDS)
 
     def _look(self, doing: str, marker: str, ask: Callable[[KazooClient], Any]) -> Any:
+        needed = freshness.needed()
+
         def ask_both(client: KazooClient, limit: Countdown) -> Any:
+            if needed is not None and self._is_new_enough(client, marker, needed, limit):
+                known = self._confirmed
+                found = _found(ask(client), limit)
+                if needed.kind is not Kind.FROM_HERE or known.holds(client, needed.tick):
+                    return found
             # Both are sent at once: the servers keep the order of a session.
+            sent = _Confirmed.at(client)
             transaction = client.transaction()
             exists(marker)(transaction)
             checked, asked = transaction.commit_async(), ask(client)
             _raise_refusal(doing, _result(checked, limit), 1)
-            # Not raised and caught: the error would keep all this alive, and with it an unused
-            # connection.
-            _wait(asked, limit)
-            return None if isinstance(asked.exception, NoNodeError) else _result(asked, limit)
+            self._confirmed = sent
+            return _found(asked, limit)
 
         return self._repeated(doing, ask_both)
+
+    def _is_new_enough(
+        self, client: KazooClient, marker: str, needed: Freshness, limit: Countdown
+    ) -> bool:
+        """Return whether an answer that ``client`` gets now is as new as ``needed``."""
+        if needed.kind in (Kind.RECENT, Kind.GUESS) or self._confirmed.holds(client, needed.tick):
+            return True
+        if needed.kind is not Kind.SYNCED:
+            return False
+        if not self._synced.holds(client, needed.tick):
+            sent = _Confirmed.at(client)
+            _result(client.sync_async(marker), limit)
+            self._synced = sent
+        return True
+
+    def _watched_value(
+        self, doing: str, marker: str, path: str, needed: Freshness
+    ) -> VersionedBytes | None:
+        """The value at ``path``, as new as the client knows, and as a ``sync`` where needed."""
+
+        def ask(client: KazooClient, limit: Countdown) -> VersionedBytes | None:
+            watched = self._watched
+            if watched is None or watched.client is not client:
+                watched = self._watched = _Watched(client)
+            if needed.kind is Kind.SYNCED:
+                self._is_new_enough(client, marker, needed, limit)
+                watched.settle(limit)  # the server told of changes before it answered
+            known = watched.value(path)
+            if known is not None:
+                return known
+            watch = watched.begin(path)
+            found = _found(client.get_async(path, watch), limit)
+            if found is None:
+                return None
+            value = VersionedBytes(found[0] or b"", found[1].version)
+            watched.note(path, watch, value)
+            return value
+
+        found: VersionedBytes | None = self._repeated(doing, ask)
+        return found
 
     def _repeated(self, doing: str, ask: Callable[[KazooClient, Countdown], Any]) -> Any:
         """Ask, and ask again as long as the connection breaks and there is time."""
@@ -319,8 +383,93 @@ class ZooKeeperSession:
         if self._finalizer is not None:
             self._finalizer.detach()
         self._lock = threading.Lock()
-        self._finalizer = self._connected = None
+        self._finalizer = self._connected = self._watched = None
+        self._confirmed = self._synced = _Confirmed()
         self._pid = os.getpid()
+
+
+@dataclass(frozen=True, slots=True)
+class _Confirmed:
+    """A request that the servers answered: what the session sees later is at least as new.
+
+    Attributes:
+        tick: before it was sent.
+    """
+
+    client: KazooClient | None = None
+    session: object = None
+    tick: int = 0
+
+    @classmethod
+    def at(cls, client: KazooClient) -> "_Confirmed":
+        """Return a request of ``client`` that is sent next."""
+        return cls(client, client.client_id, freshness.tick())
+
+    def holds(self, client: KazooClient, tick: int) -> bool:
+        """Return whether the session is still the same, and the request was sent after ``tick``."""
+        is_alive = self.session is not None and self.session == client.client_id
+        return is_alive and self.tick > tick and self.client is client
+
+
+class _Watched:
+    """Values over which a server keeps watch, of one connection.
+
+    A watch fires before the session sees anything newer. Each change of the connection's state
+    forgets all values.
+    """
+
+    def __init__(self, client: KazooClient) -> None:
+        self.client = client
+        self._guard = threading.Lock()
+        self._begun: dict[str, Callable[[object], None]] = {}
+        self._values: dict[str, VersionedBytes] = {}
+        client.add_listener(self._forget_all)
+
+    def value(self, path: str) -> VersionedBytes | None:
+        """Return the value at ``path``, None if it is not watched."""
+        return self._values.get(path)
+
+    def begin(self, path: str) -> Callable[[object], None]:
+        """Return a watch for ``path``."""
+
+        def fired(_event: object) -> None:
+            with self._guard:
+                if self._begun.get(path) is fired:
+                    del self._begun[path]
+                    self._values.pop(path, None)
+
+        with self._guard:
+            self._begun[path] = fired
+            self._values.pop(path, None)
+        return fired
+
+    def note(self, path: str, watch: Callable[[object], None], value: VersionedBytes) -> None:
+        """Keep the ``value`` that came with a watch, unless the watch has fired since."""
+        with self._guard:
+            if self._begun.get(path) is watch:
+                self._values[path] = value
+
+    def settle(self, limit: Countdown) -> None:
+        """Return when the watches that fired so far have been dealt with."""
+        settled = threading.Event()
+        self.client.handler.dispatch_callback(Callback("watch", settled.set, ()))
+        if not _is_set(settled, limit):
+            raise KazooTimeoutError(f"no watch was dealt with within {limit.seconds:g} s")
+
+    def _forget_all(self, _state: object) -> None:
+        with self._guard:
+            self._begun.clear()
+            self._values.clear()
+
+
+def _found(asked: Any, limit: Countdown) -> Any:
+    """The answer to a look, None if the znode is absent.
+
+    Not raised and caught: the error would keep its frames alive, and with them an unused
+    connection.
+    """
+    _wait(asked, limit)
+    return None if isinstance(asked.exception, NoNodeError) else _result(asked, limit)
 
 
 def _raise_refusal(doing: str, results: Sequence[object], count: int) -> None:
@@ -393,198 +542,3 @@ def _stop_in_background(client: KazooClient, pid: int) -> environment.Task | Non
             client.close()
 
     return environment.start(stop, "zookeeper-close")
-
-
-# --- zookeeper records ---------------------------------------------------------------------------
-# Compare-and-set out of znode versions, in transactions.
-#
-# The rule: **one transaction per change, and it checks all its preconditions.** The transaction
-# checks that the store's marker exists. A create also checks that no tombstone exists for the key;
-# a replacement also checks the version last seen. So a store that was never formatted, or was
-# removed, is never mistaken for a store without records, and a deleted record never comes back::
-#
-#     <root>/METADATA_STORE_1/<random>       the marker; the digit is this format
-#     <root>/records/<folder>/<name>         the value and nothing else
-#     <root>/deleted/<folder>/<name>         tombstone: the record was deleted for ever
-#
-# ``<folder>`` is the key up to its last part, with ':' for '/', or '~' for a key of one part. So
-# all records lie equally deep, and none inside another. Version n of a record is version n-1 of its
-# znode, which ZooKeeper counts. A key is never used again, so neither is a version.
-#
-# The random name belongs to one store alone. A client looks the name up when it first uses the
-# store, and all later transactions check the name: another cluster's store at the same path is not
-# mistaken for the opened store, and is not changed.
-#
-# A transaction cannot check for an absence directly, but it can make a znode and remove it again,
-# which fails if the znode exists.
-
-
-_MARKER_PREFIX = "METADATA_STORE_"
-_MARKER = f"{_MARKER_PREFIX}1"
-_MARKER_TEXT = b"bkspark metadata store, format 1\n"
-_KINDS = ("records", "deleted")
-
-_ZNODE_VERSION_MAX = 2**31 - 1
-# Each failed attempt means that another client made or deleted the very same record in between.
-_ATTEMPTS_MAX = 10
-
-
-class ZooKeeperRecords:
-    """Records below ``root``. Keys must be valid; ``uri`` is for messages.
-
-    Args:
-        bound_to: the random name of the store, empty before it is known.
-    """
-
-    def __init__(self, session: ZooKeeperSession, root: str, uri: str, bound_to: str = "") -> None:
-        self._session = session
-        self._root = root
-        self._uri = uri
-        self._marker = f"{root}/{_MARKER}" + (f"/{bound_to}" if bound_to else "")
-
-    def look_up(self) -> str:
-        """The random name of the store at ``root``."""
-        marker = f"{self._root}/{_MARKER}"
-        with self._marker_needed():
-            found = self._session.children("open it", marker, marker)
-        if not found:
-            raise self._other_format()  # without a name it could not be told from another store
-        return min(found)
-
-    def format(self) -> None:
-        doing = f"format {self._uri}"
-        value, children = self._session.contents(doing, self._root) or (b"", [])
-        if _MARKER in children and not self._has_records(doing):
-            return
-        if value or children:
-            what = "exists already" if _MARKER in children else "has other nodes"
-            raise self._cannot_be_made(f"it {what}")
-        self._session.make_path(doing, self._root)
-        folders = [create(f"{self._root}/{kind}") for kind in _KINDS]
-        try:
-            marker = [create(self._marker, _MARKER_TEXT)]
-            marker.append(create(f"{self._marker}/{environment.token()}"))
-            self._session.commit(doing, [*marker, *folders])
-        except RefusedError as refused:
-            raise self._cannot_be_made("another client changed it just now") from refused
-
-    def _has_records(self, doing: str) -> bool:
-        """Whether there is a record; folders may exist before the first record."""
-        kinds = [f"{self._root}/{kind}" for kind in _KINDS]
-        folders = [f"{kind}/{name}" for kind in kinds for name in self._names_in(doing, kind)]
-        return any(self._names_in(doing, folder) for folder in folders)
-
-    def _names_in(self, doing: str, path: str) -> list[str]:
-        return (self._session.contents(doing, path) or (b"", []))[1]
-
-    def get(self, key: str) -> VersionedBytes | None:
-        with self._marker_needed():
-            found = self._session.value(f"get {key!r}", self._marker, self._path("records", key))
-        return None if found is None else VersionedBytes(found.value, found.version + 1)
-
-    def put(self, key: str, value: bytes, expected: int | None) -> int:
-        if expected is None:
-            return self._create(key, value)
-        # A version that no znode can have differs from the znode's version, like any other wrong
-        # version.
-        version = min(expected - 1, _ZNODE_VERSION_MAX)
-        try:
-            self._commit(f"put {key!r}", [replace(self._path("records", key), value, version)])
-        except RefusedError as refused:
-            raise lost(key, expected) from refused
-        return expected + 1
-
-    def list(self, prefix: str) -> list[str]:
-        folder = f"{self._root}/records/{_folder(prefix)}"
-        with self._marker_needed():
-            return sorted(self._session.children(f"list {prefix!r}", self._marker, folder))
-
-    def delete(self, key: str) -> None:
-        doing = f"delete {key!r}"
-        record, tombstone = self._path("records", key), self._path("deleted", key)
-        present = [create(tombstone), delete(record)]
-        absent = [create(tombstone), create(record), delete(record)]
-        for attempt in range(_ATTEMPTS_MAX):
-            try:
-                return self._commit(doing, absent if attempt % 2 else present)
-            except RefusedError as refused:
-                if refused.operation == 0 and refused.exists:
-                    return None
-                if refused.operation == 0:
-                    self._make_folders(doing, key)
-        raise _restless(key)
-
-    def _create(self, key: str, value: bytes) -> int:
-        doing = f"put {key!r}"
-        record, tombstone = self._path("records", key), self._path("deleted", key)
-        for _ in range(2):
-            try:
-                self._commit(doing, [create(tombstone), delete(tombstone), create(record, value)])
-                return 1
-            except RefusedError as refused:
-                if not refused.absent:
-                    raise lost(key, None) from refused
-            # The first record of its kind.
-            self._make_folders(doing, key)
-        raise _restless(key)
-
-    def _make_folders(self, doing: str, key: str) -> None:
-        for kind in _KINDS:
-            # Refused because the folder exists: as good.
-            with contextlib.suppress(RefusedError):
-                self._commit(doing, [create(self._path(kind, key).rpartition("/")[0])])
-
-    def _commit(self, doing: str, operations: Sequence[Operation]) -> None:
-        """Carry out all ``operations`` or, if one is refused, none."""
-        try:
-            self._session.commit(doing, [exists(self._marker), *operations])
-        except RefusedError as refused:
-            if refused.operation == 0:
-                raise self._no_store() from refused
-            refused.operation -= 1
-            raise
-
-    @contextlib.contextmanager
-    def _marker_needed(self) -> Iterator[None]:
-        try:
-            yield
-        except RefusedError as refused:
-            raise self._no_store() from refused
-
-    def _path(self, kind: str, key: str) -> str:
-        folder, _, name = key.rpartition("/")
-        return f"{self._root}/{kind}/{_folder(folder) or '~'}/{name}"
-
-    def _no_store(self) -> InvalidRequestError:
-        _, children = self._session.contents(f"look at {self._uri}", self._root) or (b"", [])
-        if any(name.startswith(_MARKER_PREFIX) and name != _MARKER for name in children):
-            return self._other_format()
-        if _MARKER in children:
-            return contract.another_store(self._uri)
-        return InvalidRequestError(
-            f"no bkspark cluster at {self._uri}",
-            hint=f"run `bkspark init {self._uri}`, or check the path and the servers",
-        )
-
-    def _other_format(self) -> InvalidRequestError:
-        return InvalidRequestError(
-            f"the metadata store at {self._uri} has another format",
-            hint="use the version of bkspark that made it, or a newer version",
-        )
-
-    def _cannot_be_made(self, why: str) -> InvalidRequestError:
-        return InvalidRequestError(
-            f"no metadata store can be made at {self._uri}: {why}",
-            hint="use the existing store (`bkspark bookie add URL` adds a bookie), or another path",
-        )
-
-
-def _folder(prefix: str) -> str:
-    return prefix.replace("/", ":")
-
-
-def _restless(key: str) -> OutcomeUnknownError:
-    return OutcomeUnknownError(
-        f"other clients changed metadata record {key!r} in each attempt",
-        hint="try again when fewer clients change it",
-    )

@@ -27,6 +27,7 @@ from bkspark.log.reading.ledger_files import OpenBookies, readable
 from bkspark.log.reading.log_view import LogView, LogWatch, look_at
 from bkspark.log.reading.read_slices import OffsetRange, ReadTask, plan_ledger, plan_view
 from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.metadata import freshness
 from bkspark.protocol.log.data_loss import LogGeneration, truncated
 from bkspark.protocol.log.record import LogRecord
 from bkspark.spark.options import CommitRange, Options, ReadOptions
@@ -133,7 +134,7 @@ class BookKeeperReader(DataSourceReader):
             with Survey(self._options.metadata_uri) as survey:
                 log_name = self._options.log_name or None
                 return [TaskPartition(views.table(self._options.view, survey, log_name))]
-        with Cluster(self._options.metadata_uri) as cluster:
+        with freshness.from_here(), Cluster(self._options.metadata_uri) as cluster:
             tasks = _partitions(cluster, self._options, self._require_columns)
         return [*tasks] or [TaskPartition(None)]
 
@@ -171,7 +172,7 @@ def schema_there(options: Options) -> StructType:
 
 
 def _stored_schema_of(options: Options) -> bytes:
-    with Cluster(options.metadata_uri) as cluster:
+    with freshness.from_here(), Cluster(options.metadata_uri) as cluster:
         if options.ledger_id is not None:
             return cluster.ledger(options.ledger_id).value.settings.schema
         name = layout.log_name(options.log_name)
@@ -216,9 +217,11 @@ def _partitions(
             NoSuchEntryError,
             NoSuchLedgerError,
         ):  # the search for a time reads a ledger's record
-            if cluster.logs.is_current(name, seen):
-                raise
-    return _log_partitions(cluster, cluster.log(name).value, options, check)
+            with freshness.now():
+                if cluster.logs.is_current(name, seen):
+                    raise
+    with freshness.now():
+        return _log_partitions(cluster, cluster.log(name).value, options, check)
 
 
 def _log_partitions(

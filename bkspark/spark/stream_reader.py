@@ -162,7 +162,7 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Fix the end of a query that stops after the rows that exist now."""
-        progress, view = self._opened(), self._look()
+        progress, view = self._opened(), self._look(is_strict=True)
         progress.target = Position(view.record.generation, view.end_offset)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
@@ -207,7 +207,7 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
             except NoSuchEntryError:  # perhaps dropped between the look and the plan: look again
                 if not self._has_changed(view):
                     raise
-        return self._planned(self._look(enough=0), first, past)
+        return self._planned(self._look(enough=0, is_strict=True), first, past)
 
     def _planned(self, view: LogView, first: Position, past: Position) -> list[InputPartition]:
         begin = self._resumed(first, _extent(view), past).begin
@@ -242,13 +242,21 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
             self._progress = _Progress(cluster, LogWatch(cluster, name, self._options.password))
         return self._progress
 
-    def _look(self, enough: int | None = None) -> LogView:
-        """Return the log as it can be read now; see ``LogWatch.look``."""
+    def _look(self, enough: int | None = None, *, is_strict: bool = False) -> LogView:
+        """Return the log as it can be read now; see ``LogWatch.look``.
+
+        Args:
+            is_strict: whether the view must have all that is committed already. Later triggers show
+                what a view misses.
+        """
         progress = self._opened()
         before = progress.view
         try:
             with telling_deleted(progress.cluster, self._options.log_name):
-                view = progress.watch.look(enough)
+                if is_strict or before is None:
+                    view = progress.watch.look(enough)
+                else:
+                    view = progress.watch.look_again(enough, is_synced=True)
         except NoSuchLedgerError:
             if not self._waits:
                 raise
@@ -286,7 +294,7 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         return Position(value["generation"], value["offset"])
 
     def _has_changed(self, view: LogView) -> bool:
-        return self._look(enough=0).record != view.record
+        return self._look(enough=0, is_strict=True).record != view.record
 
     def _resumed(
         self, position: Position, extent: Extent, past: Position | None = None

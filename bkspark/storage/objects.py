@@ -176,8 +176,10 @@ class Objects:
         """``length`` bytes from ``begin`` on, fewer at the end; None if certainly absent."""
         if begin == 0 and length is None:
             return self._read_whole(name)
-        # A range cannot be empty; extra bytes are cut off again.
-        last = "" if length is None else begin + max(length, 1) - 1
+        # A range cannot be empty, and one from the start has room for a sentinel; extra bytes are
+        # cut off again.
+        least = 1 if begin else SENTINEL_BYTES
+        last = "" if length is None else begin + max(length, least) - 1
         try:
             found = self._get(name, Range=f"bytes={begin}-{last}")
         except RangeBehindEnd:
@@ -188,7 +190,7 @@ class Objects:
             return found and replace(found, data=b"")
         if found is not None and found.size == SENTINEL_BYTES:
             # Only the complete bytes tell whether this is a sentinel.
-            found = self._read_whole(name)
+            found = self._read_whole(name) if begin else _understood(found)
             return found and replace(found, data=found.data[begin:][:length])
         return found and replace(found, data=found.data[:length])
 
@@ -262,15 +264,7 @@ class Objects:
 
     def _read_whole(self, name: str) -> Found | None:
         found = self._get(name)
-        if found is None or not _is_sign(found.data):
-            return found
-        is_empty = found.data == EMPTY
-        return replace(
-            found,
-            data=b"" if is_empty else found.data,
-            size=0 if is_empty else found.size,
-            sentinel=found.data,
-        )
+        return found and _understood(found)
 
     def _get(self, name: str, **header: str) -> Found | None:
         try:
@@ -285,6 +279,19 @@ class Objects:
 def marked_by(token: str) -> dict[str, str]:
     """User metadata of an object whose creator is ``token``."""
     return {_TOKEN: token}
+
+
+def _understood(found: Found) -> Found:
+    """Return an object that was read as a whole, as what its bytes stand for."""
+    if not _is_sign(found.data):
+        return found
+    is_empty = found.data == EMPTY
+    return replace(
+        found,
+        data=b"" if is_empty else found.data,
+        size=0 if is_empty else found.size,
+        sentinel=found.data,
+    )
 
 
 def _is_sign(data: bytes) -> bool:

@@ -47,7 +47,7 @@ MUTANTS = (
     ),
     Mutant(
         "bookies that could not be looked at are left out",
-        "Cluster.probe",
+        "Cluster._probed",
         Replace("isinstance(seen, TooManyOpenFilesError)", "False"),
         (MADE,),
     ),

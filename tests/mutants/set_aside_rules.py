@@ -129,29 +129,30 @@ MUTANTS = (
     ),
     Mutant(
         "a reader fails where the record of a bookie is unreadable",
-        "OpenBookies.__init__",
-        Replace("cluster.addresses(leave_out)", "cluster.addresses()"),
+        "OpenBookies.ask",
+        Replace(
+            "self._cluster.addresses_of(asked, leave_out)", "self._cluster.addresses_of(asked)"
+        ),
         (GO_ON,),
     ),
     Mutant(
         "nothing is placed anywhere while the record of a bookie is unreadable",
-        "Cluster.refresh_candidates",
+        "Cluster._drawn",
         Replace(
-            "self.probe(exclude=out, enough=enough, needed=needed, step_over=leave_out)",
-            "self.probe(exclude=out, enough=enough, needed=needed)",
+            "self.registrations.of_all(answers, leave_out)", "self.registrations.of_all(answers)"
         ),
         (GO_ON,),
     ),
     Mutant(
         "nothing is placed anywhere while the record of a lost bookie is unreadable",
         "Cluster.refresh_candidates",
-        Replace("self.lost_members(leave_out_into(unknown))", "self.lost_members()"),
+        Replace("leave_out_into(unknown)", "None"),
         (LOST_GO_ON,),
     ),
     Mutant(
         "entries are placed on a bookie that may be lost",
         "Cluster.refresh_candidates",
-        Replace("unknown.union(exclude)", "exclude"),
+        Replace("record.bookie_id not in unknown", "True"),
         (LOST_GO_ON,),
     ),
     Mutant(

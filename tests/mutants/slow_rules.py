@@ -71,8 +71,8 @@ MUTANTS = (
         "the disk of a metadata store in a folder is not looked at",
         "TimedStore._ask",
         Replace(
-            "PendingAnswer(question, 'ask-metadata-store', device=devices.device_of(place))",
-            "PendingAnswer(question, 'ask-metadata-store')",
+            "PendingAnswer(as_new, 'ask-metadata-store', device=devices.device_of(place))",
+            "PendingAnswer(as_new, 'ask-metadata-store')",
         ),
         ("tests/unit/cluster/test_timed_store.py::test_the_disk_of_the_store_is_looked_at",),
     ),

@@ -77,7 +77,7 @@ MUTANTS = (
     ),
     Mutant(
         "a tail that was deleted meanwhile is an error",
-        "LogWatch.look",
+        "LogWatch._look",
         Replace("NoSuchLedgerError", "ZeroDivisionError", 0),
         (f"{TAILS}::test_a_tail_that_is_deleted_between_two_look_ups_is_looked_up_anew",),
     ),

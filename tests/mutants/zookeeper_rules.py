@@ -12,9 +12,80 @@ STORES = f"{FOLDER}/test_the_store.py"
 STORE = f"{STORES}::TestTheStore"
 FORMAT = f"{STORES}::TestFormat"
 CONNECTION = f"{STORES}::TestConnection"
+FRESH = f"{FOLDER}/test_freshness.py"
+HERE, RECENT, SYNCED = (f"{FRESH}::Test{name}" for name in ("FromHere", "Recent", "Synced"))
 PAIRS = f"{FOLDER}/test_interleaved.py::test_another_client_between_any_two_requests"
 
 MUTANTS = (
+    # --- how new an answer is --------------------------------------------------------------------
+    Mutant(
+        "a transaction before the block serves the block",
+        "_Confirmed.holds",
+        Replace("self.tick > tick", "True"),
+        (f"{HERE}::test_an_answer_is_as_new_as_the_block",),
+    ),
+    Mutant(
+        "a transaction of an earlier session serves a block",
+        "_Confirmed.holds",
+        Replace("self.session == client.client_id", "True"),
+        (
+            f"{HERE}::test_a_new_session_begins_anew",
+            f"{HERE}::test_an_answer_to_a_new_session_does_not_count",
+        ),
+    ),
+    Mutant(
+        "an answer counts though the session ended before it came",
+        "ZooKeeperSession._look",
+        Replace("needed.kind is not Kind.FROM_HERE or known.holds(client, needed.tick)", "True"),
+        (f"{HERE}::test_an_answer_to_a_new_session_does_not_count",),
+    ),
+    Mutant(
+        "a refused change serves the looks after it",
+        "ZooKeeperSession.commit",
+        Replace(
+            "_raise_refusal(doing, results, len(operations))\nself._confirmed = sent",
+            "self._confirmed = sent\n_raise_refusal(doing, results, len(operations))",
+        ),
+        (f"{HERE}::test_a_refused_change_serves_no_look",),
+    ),
+    Mutant(
+        "a block may look as long ago as the block around it",
+        "from_here",
+        Replace(
+            "Freshness(Kind.FROM_HERE, tick())", "needed() or Freshness(Kind.FROM_HERE, tick())"
+        ),
+        (f"{HERE}::test_an_inner_block_begins_anew",),
+    ),
+    Mutant(
+        "values are kept over an end of the connection",
+        "_Watched._forget_all",
+        Drop("self._values.clear()"),
+        (f"{RECENT}::test_a_change_of_the_connection_forgets_all",),
+    ),
+    Mutant(
+        "a value is kept though its watch has fired",
+        "_Watched.note",
+        Replace("self._begun.get(path) is watch", "True"),
+        (f"{RECENT}::test_a_watch_that_fires_before_the_answer_is_there",),
+    ),
+    Mutant(
+        "watches that fired are not waited for",
+        "ZooKeeperSession._watched_value",
+        Drop("watched.settle(limit)"),
+        (f"{SYNCED}::test_a_sync_serves_a_block",),
+    ),
+    Mutant(
+        "an older answer counts against a newer version",
+        "ZooKeeperMetadataStore.is_current",
+        Replace("found.version < seen.version", "False"),
+        (f"{RECENT}::test_an_older_answer_says_nothing_against_a_newer_version",),
+    ),
+    Mutant(
+        "the metadata check accepts an older answer",
+        "ZooKeeperMetadataStore.is_current",
+        Replace("freshness.may_lag()", "True"),
+        (f"{FRESH}::test_the_metadata_check_accepts_no_newer_version",),
+    ),
     # --- what is sent, and how often -------------------------------------------------------------
     Mutant(
         "a change is sent to ZooKeeper again when its answer is lost",

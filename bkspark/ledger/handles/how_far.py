@@ -11,6 +11,7 @@ from bkspark import environment
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookieUnavailableError
 from bkspark.ledger.journals.member_journals import MemberEnd
+from bkspark.metadata import freshness
 from bkspark.protocol.ledger import evidence
 from bkspark.protocol.ledger.evidence import Confirmed, confirmed
 from bkspark.protocol.ledger.locations import Locations
@@ -73,7 +74,10 @@ def look(
     """Find the readable part of a ledger.
 
     The metadata must still be the newest after the bookies have answered: the metadata names an
-    ensemble and a term before any entry is acknowledged in them.
+    ensemble and a term before any entry is acknowledged in them. If an answer as of the begin of a
+    block is enough (``freshness``), the metadata must be the newest as of then: all entries that
+    were acknowledged before are in its ensemble. What looks like damage is compared with the newest
+    metadata in any case.
 
     Args:
         note: called with answers that belong to the newest metadata. Compared with an older
@@ -90,6 +94,9 @@ def look(
         state = _Look(seen.value, before)
         state.answers = ask(seen.value, state.is_enough)
         is_current = cluster.ledgers.is_current(str(ledger_id), seen)
+        if is_current and freshness.needed() is not None and not state.is_plain:
+            with freshness.now():
+                is_current = cluster.ledgers.is_current(str(ledger_id), seen)
         if is_current:
             note(state.answers)
         if is_current and (state.is_known or state.may_be_read(enough)):
@@ -100,7 +107,8 @@ def look(
         before = {**before, **state.answers.ends}
         environment.sleep(pause)
         if not is_current:
-            seen, before = cluster.ledger(ledger_id), {}
+            with freshness.now():
+                seen, before = cluster.ledger(ledger_id), {}
     closed, last = seen.value, seen.value.last_entry_id
     return Readable(closed, last, closed.length_bytes or 0, closed.times)
 
@@ -120,6 +128,11 @@ class _Look:
     @property
     def is_known(self) -> bool:
         return self._confirmed(self.answers.ends).is_known
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the answers tell how far the ledger may be read, and of no damage."""
+        return self.is_known and not self.answers.problems
 
     @property
     def may_change(self) -> bool:

@@ -29,6 +29,7 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.format.digest import Digester
+from bkspark.metadata import freshness
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.writer import steps
@@ -86,9 +87,12 @@ class Membership:
         self._digester = digester
         self._begun = begun
         self._checked = cluster.ledgers if is_timed else cluster.untimed_ledgers
-        known = cluster.addresses(leave_out).values() if addresses is None else addresses
-        self._addresses = {address.member: address for address in known}
-        for member in Locations(seen.value).last.members:
+        members = Locations(seen.value).last.members
+        if addresses is None:
+            with freshness.from_begin():
+                addresses = cluster.addresses_of(members, leave_out, is_anew=True).values()
+        self._addresses = {address.member: address for address in addresses}
+        for member in members:
             if member not in self._addresses:
                 raise NotEnoughBookiesError(
                     f"ledger {seen.value.ledger_id}: bookie {member.bookie_id} was "

@@ -17,6 +17,7 @@ from bkspark.format import arrow_schema, digest, layout
 from bkspark.format.digest import Digester
 from bkspark.ledger.creating import APPEND, OVERWRITE, create_ledger, of_log
 from bkspark.log.creating import schema_after
+from bkspark.metadata import freshness
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import FIRST_TERM, DigestSpec, LedgerMetadata
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
@@ -153,7 +154,7 @@ def prepare(request: WriteRequest) -> BatchTarget:
         NotEnoughBookiesError: too few usable bookies.
         UnauthorizedError: the password is missing or wrong.
     """
-    with Cluster(request.metadata_uri) as cluster:
+    with freshness.from_here(), Cluster(request.metadata_uri) as cluster:
         settings = resolve_settings(cluster, request)
         return done_target(request, settings) or own_target(cluster, request, settings)
 

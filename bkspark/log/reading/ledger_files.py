@@ -42,8 +42,7 @@ class OpenBookies:
     """
 
     def __init__(self, cluster: Cluster, away: Mapping[Member, str] | None = None) -> None:
-        self._cluster_id = cluster.cluster_id
-        self._addresses = cluster.addresses(leave_out)
+        self._cluster = cluster
         self._cleanup = ExitStack()
         self._channels: dict[Member, BookieClient] = {}
         self._away = dict(away or {})
@@ -62,13 +61,19 @@ class OpenBookies:
                 become another bookie.
         """
         channel = self._channel(member)
-        channel.open()
+        try:
+            channel.open()
+        except BookieUnavailableError:
+            if not self._has_moved(member):
+                raise
+            channel = self._channel(member)
+            channel.open()
         return channel.storage()
 
     def step_over(self, member: Member, ledger_id: int, problems: Sequence[str]) -> None:
         """Log why the journals of ``member`` were not enough, if there are ``problems``."""
         if problems:
-            copy = BadCopy(self._cluster_id, member.bookie_id, f"ledger {ledger_id}")
+            copy = BadCopy(self._cluster.cluster_id, member.bookie_id, f"ledger {ledger_id}")
             step_over(logger, copy, "; ".join(problems))
 
     def ask(
@@ -83,11 +88,29 @@ class OpenBookies:
         def about(member: Member) -> T:
             return question(self._channels[member].root(), member)
 
-        return FanOut(self._channel).ask(members, about, Timeouts(READ_SECONDS))
+        asked = list(members)
+        self._cluster.addresses_of(asked, leave_out)  # all at once
+        answers = FanOut(self._channel).ask(asked, about, Timeouts(READ_SECONDS))
+        silent = [m for m, answer in answers.items() if isinstance(answer, BookieUnavailableError)]
+        moved = [member for member in silent if self._has_moved(member)]
+        if moved:
+            answers |= FanOut(self._channel).ask(moved, about, Timeouts(READ_SECONDS))
+        return answers
+
+    def _has_moved(self, member: Member) -> bool:
+        """Look up the place of a silent ``member`` again; return whether it is another place."""
+        before = self._cluster.addresses_of([member], leave_out).get(member)
+        now = self._cluster.addresses_of([member], leave_out, is_anew=True).get(member)
+        channel = self._channels.get(member)
+        if before is None or now is None or now == before or channel is None:
+            return False
+        channel.close()
+        del self._channels[member]
+        return True
 
     def located(self, window: Sequence[Member]) -> tuple[BookieAddress, ...]:
         """Return the addresses of the members of ``window``; failed members too, for reports."""
-        return tuple(self._addresses[m] for m in window if m in self._addresses)
+        return tuple(self._cluster.addresses_of(window, leave_out).values())
 
     def _channel(self, member: Member) -> BookieClient:
         channel = self._channels.get(member)
@@ -99,7 +122,7 @@ class OpenBookies:
     def _address(self, member: Member) -> BookieAddress:
         if member in self._away:
             raise BookieUnavailableError(self._away[member])
-        address = self._addresses.get(member)
+        address = self._cluster.addresses_of([member], leave_out).get(member)
         if address is None:
             raise BookieUnavailableError(
                 f"bookie {member.bookie_id} was initialised again and has lost its data, or "

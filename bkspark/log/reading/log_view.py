@@ -26,6 +26,7 @@ from bkspark.errors import BookKeeperError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import layout
 from bkspark.ledger.journals.journal_pages import JournalEnds
 from bkspark.log.reading.ledger_files import OpenBookies, readable
+from bkspark.metadata import freshness
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.data_loss import LogGeneration, data_loss, lost
 from bkspark.protocol.log.ledger_list import LoggedLedger, bytes_in, ledgers_in
@@ -194,6 +195,34 @@ class LogWatch:
         self._password = password
         self._ends = JournalEnds()
         self._seen: Versioned[LogRecord] | None = None
+        self._shown: LogView | None = None
+
+    def look_again(self, enough: int | None = None, *, is_synced: bool = False) -> LogView:
+        """Return the log as this client knows it, for a reader that waits; mostly without a
+        request to the metadata store.
+
+        The view may miss what was just committed. It never ends before the view that was returned
+        last, unless entries were removed.
+
+        Args:
+            enough: see ``look``.
+            is_synced: ask the metadata store for news first.
+        """
+        with freshness.synced() if is_synced else freshness.recent():
+            view = self._look(enough)
+        if enough is not None:
+            return view
+        shown = self._shown
+        is_behind = (
+            shown is not None
+            and view.generation == shown.generation
+            and view.end_offset < shown.end_offset
+        )
+        return self.look() if is_behind else self._note(view)
+
+    def _note(self, view: LogView) -> LogView:
+        self._shown = view
+        return view
 
     def look(self, enough: int | None = None) -> LogView:
         """Return the log as it can be read now.
@@ -208,12 +237,17 @@ class LogWatch:
                 ledger.
             UnauthorizedError: the password is missing or wrong.
         """
+        with freshness.from_begin():
+            view = self._look(enough)
+        return view if enough is not None else self._note(view)
+
+    def _look(self, enough: int | None) -> LogView:
         for _ in range(_LOOKS_MAX - 1):
             record = self._record()
             try:
                 return self._view(record, enough)
             except NoSuchLedgerError:  # truncated, overwritten or deleted between the two look-ups
-                continue
+                self._forget()
         record = self._record()
         try:
             return self._view(record, enough)
@@ -226,8 +260,14 @@ class LogWatch:
     def _record(self) -> LogRecord:
         seen = self._seen
         if seen is None or not self._cluster.logs.is_current(self._name, seen):
-            seen = self._seen = self._cluster.log(self._name)
+            with freshness.from_begin():  # whatever was enough to see that there is news
+                seen = self._seen = self._cluster.log(self._name)
         return seen.value
+
+    def _forget(self) -> None:
+        """Look the record up next as of then: what was seen does not belong together."""
+        if freshness.may_lag():
+            self._seen = None
 
 
 def look_at(cluster: Cluster, name: str, password: Password, enough: int | None = None) -> LogView:

@@ -40,6 +40,7 @@ from bkspark.log.batch.target import (
 from bkspark.log.recovering import resolve
 from bkspark.log.streams.commit import TailWriter, drop_private
 from bkspark.log.streams.micro_batch import StagingLedger, staged
+from bkspark.metadata import freshness
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.log.batch import AttemptReport, plan_commit
 from bkspark.protocol.log.stream_run import StreamRun
@@ -73,7 +74,7 @@ def prepare(request: WriteRequest) -> tuple[BatchTarget, StagingLedger | None]:
         NotEnoughBookiesError: too few usable bookies.
         UnauthorizedError: the password is missing or wrong.
     """
-    with Cluster(request.metadata_uri) as cluster:
+    with freshness.from_here(), Cluster(request.metadata_uri) as cluster:
         settings = resolve_settings(cluster, request)
         target = done_target(request, settings)
         if target is not None:

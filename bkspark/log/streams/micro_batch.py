@@ -30,6 +30,7 @@ from bkspark.log.batch.target import (
     target_of,
 )
 from bkspark.log.tail import takes
+from bkspark.metadata import freshness
 from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import Transaction
@@ -170,7 +171,7 @@ def prepare(request: WriteRequest) -> tuple[BatchTarget, StagingLedger]:
         NotEnoughBookiesError: too few usable bookies.
         UnauthorizedError: the password is missing or wrong.
     """
-    with Cluster(request.metadata_uri) as cluster:
+    with freshness.from_here(), Cluster(request.metadata_uri) as cluster:
         return staged(cluster, request, resolve_settings(cluster, request), STREAM)
 
 

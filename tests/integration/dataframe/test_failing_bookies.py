@@ -290,14 +290,14 @@ def test_a_wiped_bookie_is_neither_counted_nor_believed(rig: Rig) -> None:
 
 def test_a_bookie_made_again_under_its_name_is_another_one(rig: Rig) -> None:
     from bkspark.bookie.uri import storage
-    from bkspark.format import cookie
+    from bkspark.format import cluster as cluster_format
 
     target = rig.target((3, 3, 2))
     reports = rig.tasks(target, PARTITIONS)
     victim = target.ensemble[0]
     rig.wipe(victim.bookie_id)
-    again = cookie.Cookie(victim.cluster_id, victim.bookie_id, "9" * 32)
-    storage(victim.url).format(cookie.encode_cookie(again))
+    again = cluster_format.Cookie(victim.cluster_id, victim.bookie_id, "9" * 32)
+    storage(victim.url).format(cluster_format.encode_cookie(again))
     result = batch_commit.commit(target, reports)
     assert "initialised again" in result.failures[victim.bookie_id]
     assert rig.names(victim.bookie_id) == []

@@ -6,13 +6,16 @@
 Requests of a kind take their fates in turn; those that find none are answered. A callable is called
 before the request takes effect: another client may act in it. The tree of the servers is one, but
 each client reads it as of the last transaction that it sent. A follower may be as far behind as
-that, and ``sync`` does not help, because a leader that slept answers it (H35).
+that, and ``sync`` does not help, because a leader that slept answers it (H35), until ``has_woken``.
+A watch fires when its client sees another value.
 """
 
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
+from itertools import count
 from typing import Any
 
 from kazoo.client import TransactionRequest
@@ -76,6 +79,7 @@ class Servers:
         requests: kind and path of all so far, lost ones included.
         clients: all that have connected.
         is_up: whether a client can connect.
+        has_woken: whether a ``sync`` helps.
     """
 
     def __init__(self) -> None:
@@ -83,6 +87,7 @@ class Servers:
         self.requests: list[str] = []
         self.clients: list[Client] = []
         self.is_up = True
+        self.has_woken = False
         self._scripts: dict[str, list[Step]] = {}
         self._silent: list[Callable[[], None]] = []
 
@@ -96,6 +101,14 @@ class Servers:
         self.clients.append(client)
         return client
 
+    def tell_all(self) -> None:
+        """Bring each client's server up to date; the watches that fired take effect."""
+        for client in self.clients:
+            client.see()
+            due, client.handler.due = client.handler.due, []
+            for fired in due:
+                fired()
+
     def wake(self) -> None:
         """Carry out what was never answered, as far as its sender did not call it off."""
         for late in self._silent:
@@ -105,6 +118,8 @@ class Servers:
         self.requests.append(f"{kind} {name}".strip())
         step = Fate.CLOSED if client.is_closed else self._next_step(kind)
         client.is_closed = step is Fate.CLOSED
+        if step in (Fate.EXPIRED, Fate.EXPIRED_BEHIND_IT):
+            client.expire()
         if callable(step):
             step()
             step = Fate.DONE
@@ -142,12 +157,31 @@ class Servers:
         return Fate.DONE
 
 
+_sessions = count(1)
+
+
+class Handler(SequentialThreadingHandler):
+    """Calls back in the caller's thread; what is ``due`` waits for the next call back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.due: list[Callable[[], None]] = []
+
+    def dispatch_callback(self, callback: Any) -> None:
+        due, self.due = self.due, []
+        for late in due:
+            late()
+        callback.func(*callback.args)
+
+
 class Client:
     """Stands in for ``KazooClient``, as far as a session uses it.
 
     Attributes:
         is_stopped: whether its user is done with it: nothing is sent any more.
         is_closed: whether its connection is, without anybody wanting it.
+        client_id: of its session; another one after the session has expired.
+        on_watch: called before the answer that a watch comes with.
     """
 
     chroot = ""
@@ -157,11 +191,41 @@ class Client:
         self.settings = settings
         self.logger = settings["logger"]
         self.default_acl = settings.get("default_acl")
-        self.handler = SequentialThreadingHandler()
+        self.handler = Handler()
+        self.client_id = next(_sessions)
         self.is_stopped = False
         self.is_closed = False
         self._servers = servers
         self._seen = servers.tree
+        self.on_watch: Callable[[Callable[[object], None]], object] = lambda _watch: None
+        self._watches: dict[str, list[Callable[[object], None]]] = {}
+        self._listeners: list[Callable[[object], None]] = []
+
+    def add_listener(self, listener: Callable[[object], None]) -> None:
+        self._listeners.append(listener)
+
+    def see(self) -> None:
+        """See what the quorum has; the watches of what is new fire."""
+        before, self._seen = self._seen, self._servers.tree
+        for path in [p for p in self._watches if before.get(p) != self._seen.get(p)]:
+            for watch in self._watches.pop(path):
+                self.handler.due.append(partial(watch, path))
+
+    def go_back(self, to: Tree) -> None:
+        """Get another session, from a server that has seen no more than ``to``."""
+        self.expire()
+        self._seen = to
+
+    def expire(self) -> None:
+        """Lose the session, with all watches, and get another one."""
+        self.client_id = next(_sessions)
+        self._watches.clear()
+        self.tell("LOST")
+
+    def tell(self, state: str = "SUSPENDED") -> None:
+        """Tell the listeners of the connection's state."""
+        for listener in self._listeners:
+            listener(state)
 
     def start_async(self) -> threading.Event:
         connected = threading.Event()
@@ -181,14 +245,17 @@ class Client:
     def _call(self, request: Any, result: Any) -> None:
         def work() -> list[object]:
             results = self._servers.multi(request.operations)
-            self._seen = self._servers.tree
+            self.see()
             return results
 
         self._servers.ask(self, "multi", "", work, result)
 
-    def get_async(self, path: str) -> Any:
+    def get_async(self, path: str, watch: Callable[[object], None] | None = None) -> Any:
         def work() -> tuple[bytes, Stat]:
             value, version = _node(self._seen, path)
+            if watch is not None:
+                self._watches.setdefault(path, []).append(watch)
+                self.on_watch(watch)
             return value, Stat(version)
 
         return self._asked("get", path, work)
@@ -201,7 +268,12 @@ class Client:
         return self._asked("children", path, work)
 
     def sync_async(self, path: str) -> Any:
-        return self._asked("sync", path, lambda: path)
+        def work() -> str:
+            if self._servers.has_woken:
+                self.see()
+            return path
+
+        return self._asked("sync", path, work)
 
     def ensure_path_async(self, path: str) -> Any:
         def work() -> bool:

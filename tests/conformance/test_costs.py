@@ -1,0 +1,65 @@
+"""What operations cost at real servers: no operation may get dearer unnoticed."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.benchmarks.costs import REQUESTS, WRITES, Cost, of_s3, of_zookeeper
+from tests.kit.zookeeper import missing
+
+QUORUM_WRITES = {
+    "create_ledger": 3,
+    "append": 1,
+    "append_many of 1,000": 1,
+    "open_ledger": 9,
+    "recovery of 5 entries": 16,
+    "create_log": 2,
+    "log.writer()": 6,
+    "append to a log": 1,
+    "roll": 9,
+    "a look of an idle follower": 0,
+    "close": 3,
+    "DataFrame append": 14,
+    "a read's plan": 3,
+    "a look of an idle stream": 0,
+    "micro-batch": 4,
+}
+S3_REQUESTS = {
+    "create_ledger": 33,
+    "append": 25,
+    "append_many of 1,000": 25,
+    "open_ledger": 10,
+    "recovery of 5 entries": 110,  # how many bookies are asked at once is a race
+    "create_log": 4,
+    "log.writer()": 37,
+    "append to a log": 25,
+    "roll": 45,
+    "a look of an idle follower": 29,
+    "close": 7,
+    "DataFrame append": 89,
+    "a read's plan": 27,
+    "a look of an idle stream": 1,
+    "micro-batch": 69,
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("count", "kind", "most"),
+    [
+        pytest.param(
+            of_zookeeper,
+            WRITES,
+            QUORUM_WRITES,
+            id="zookeeper",
+            marks=pytest.mark.skipif(bool(missing()), reason=missing()),
+        ),
+        pytest.param(of_s3, REQUESTS, S3_REQUESTS, id="s3"),
+    ],
+)
+def test_no_operation_costs_more(
+    count: Callable[[], list[Cost]], kind: str, most: dict[str, int]
+) -> None:
+    found = {cost.operation: cost.counts[kind] for cost in count()}
+    assert found.keys() == most.keys()
+    assert {name: n for name, n in found.items() if n > most[name]} == {}
