@@ -127,6 +127,19 @@ def test_a_bookie_that_is_silent_where_it_is_stays_silent(cluster: Cluster) -> N
     assert isinstance(answers[one], BookieUnavailableError)
 
 
+def test_a_bookie_whose_record_is_unreadable_is_silent(cluster: Cluster) -> None:
+    one = members_of(cluster)[0]
+    key = f"bookies/{one.bookie_id}"
+    stored = cluster.store.get(key)
+    assert stored is not None
+    cluster.store.put(key, b"{", stored.version)
+    with OpenBookies(cluster) as bookies:
+        answers = bookies.ask([one], lambda root, _: root.size("COOKIE"))
+        assert isinstance(answers[one], BookieUnavailableError)
+        with pytest.raises(BookieUnavailableError):
+            bookies.root(one)
+
+
 def create(cluster: Cluster, size: int = 3) -> list[str]:
     """A ledger's ensemble, by bookie id."""
     created = create_ledger(
