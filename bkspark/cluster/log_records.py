@@ -64,7 +64,9 @@ class RememberedPages(Generic[Page]):
 # --- tier pages ----------------------------------------------------------------------------------
 # The pages of one log's tier: older segments, and digests of the rows of segments.
 #
-# A page has a random name, is durable before a record names it, and never changes.
+# A page has a random name, is durable before a record names it, and never changes. A client makes a
+# page after it has read the log's record, and names it by compare-and-set against the record read:
+# a collection relies on that ("spent pages", rule 2).
 
 
 _Named: TypeAlias = tuple[str, SegmentsPage]
@@ -85,6 +87,7 @@ class TierPages:
 
     def __init__(self, store: MetadataStore, cluster_id: str, log_name: str) -> None:
         self._log_name = log_name
+        self._store = store
         self._place = (store.uri, cluster_id, log_name)
 
         def key(name: str) -> str:
@@ -112,6 +115,24 @@ class TierPages:
     def make_digests(self, name: str, page: DigestsPage) -> None:
         """Store a new page of digests, durably."""
         self._digests.create(name, (name, page))
+
+    def names(self) -> list[str]:
+        """Names of all stored pages, whether a record names them or not."""
+        found = self._store.list(f"{layout.TIER_PAGES_PREFIX}/{self._log_name}")
+        return [name for name in found if layout.is_log_page(name)]
+
+    def remove(self, name: str) -> None:
+        """Remove, for ever, a page that no record can name any more."""
+        self._store.delete(layout.tier_page_key(self._log_name, name))
+
+    def named_by(self, tier: Tier) -> set[str]:
+        """Names of all pages that a tier needs; reads its pages of segments."""
+        found = {segment.digests for segment in self.every_segment(tier)}
+        older = tier.older
+        while older:
+            found.add(older)
+            older = self.segments(older).older
+        return found
 
     def segments(self, name: str) -> SegmentsPage:
         memory = environment.the_one(SegmentsMemory)

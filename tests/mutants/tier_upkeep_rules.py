@@ -14,6 +14,7 @@ MOVED = "tests/integration/tier/test_moved_tables.py"
 REFUSED = f"{MOVED}::test_a_wrong_copy_is_refused_and_nothing_changes"
 RECORD = "tests/unit/protocol/test_offloading.py"
 LEFT = "tests/integration/tier/test_left_tables.py"
+PAGES = "tests/integration/tier/test_tier_pages.py"
 FINDING = f"{AUDIT}::test_a_table_that_is_not_as_it_was_is_a_finding"
 
 MUTANTS = (
@@ -177,5 +178,29 @@ MUTANTS = (
         "log_records._tell_of_table",
         Replace("after.is_tombstone", "False"),
         (f"{LEFT}::test_a_deletion_leaves_the_table",),
+    ),
+    Mutant(
+        "pages go that a record names by then",
+        "tier_pages.unnamable",
+        Replace("wanted - named_by(seen.value)", "wanted"),
+        (f"{PAGES}::test_a_page_that_a_record_names_by_then_is_not_removed",),
+    ),
+    Mutant(
+        "a client names a page that was removed",
+        "tier_pages.unnamable",
+        Drop("cluster.logs.replace"),
+        (f"{PAGES}::test_a_page_that_an_offload_has_made_and_not_named_is_made_again",),
+    ),
+    Mutant(
+        "the pages of older segments count as unnamed",
+        "TierPages.named_by",
+        Drop("found.add"),
+        (f"{PAGES}::test_older_pages_of_segments_stay",),
+    ),
+    Mutant(
+        "pages of a log that was overwritten stay",
+        "offloading.freeing._logs",
+        Replace("log.generation > _FIRST_GENERATION", "False"),
+        (f"{PAGES}::test_the_pages_of_an_ended_tier_go[overwrite]",),
     ),
 )

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bkspark import environment
@@ -29,6 +29,7 @@ from bkspark.admin.maintenance import (
     noted,
 )
 from bkspark.admin.offloading.freeing import FreeingDue, TierOutcome, free_offloaded, planned_steps
+from bkspark.admin.offloading.tier_pages import SpentTierPages
 from bkspark.admin.sweep import answers, batches
 from bkspark.bookie.contract import Usage, on_bookie
 from bkspark.cluster.cluster import Cluster
@@ -121,7 +122,9 @@ class Collector:
         progress(total, total)
         pages = SpentPages(self._cluster, self._gone)
         self.outcome.pages = sum(pages.free(*one) for one in self._plan.pages.items())
-        self.outcome.doubts = pages.doubts
+        of_tiers = SpentTierPages(self._cluster)
+        self.outcome.pages += sum(of_tiers.free(*one) for one in self._plan.tier_pages.items())
+        self.outcome.doubts = {**pages.doubts, **of_tiers.doubts}
         for name in self._cluster.log_names():
             self._forget(name)
 
@@ -274,9 +277,7 @@ def collect(
     unreadable = leave_out_unreadable(cluster)
     reads = min(max(abandoned_after, offload_grace), READ_GRACE_SECONDS)
     due = FreeingDue(began_ms - int(offload_grace * 1000), began_ms - int(reads * 1000))
-    tiers = (
-        TierOutcome(planned_steps(cluster, due)) if how.dry_run else free_offloaded(cluster, due)
-    )
+    tiers = (planned_steps if how.dry_run else free_offloaded)(cluster, due)
     made_before_ms = began_ms - int(abandoned_after * 1000)
     plan = plan_collection(
         cluster,
@@ -285,6 +286,9 @@ def collect(
         now_ms=began_ms,
         replaced_before_ms=began_ms - int(min(abandoned_after, READ_GRACE_SECONDS) * 1000),
     )
+    of_tiers = SpentTierPages(cluster)
+    tier_pages = of_tiers.found(tiers.paged)
+    plan = replace(plan, tier_pages=tier_pages, doubts={**plan.doubts, **of_tiers.doubts})
     if how.dry_run:
         return Report(VERB, plan.facts, details=_rows(plan, tiers))
     work = Collector(cluster, plan, how.runner, cluster.left_out)

@@ -118,6 +118,7 @@ class CollectPlan:
         unwanted: unneeded files of remaining ledgers, in the order of ledger ids.
         pages: names of unneeded log pages, by log.
         later: files of recently compacted ledgers, kept for possible readers.
+        tier_pages: names of unneeded pages of tiers, by log.
     """
 
     garbage: tuple[Garbage, ...]
@@ -128,6 +129,7 @@ class CollectPlan:
     unwanted: tuple[Unwanted, ...] = ()
     pages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     later: Usage = field(default_factory=Usage)
+    tier_pages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def usage(self) -> Usage:
@@ -147,7 +149,7 @@ class CollectPlan:
             "strays": sum(len(one.names) for one in self.unwanted if not one.is_journals),
             "journals": sum(len(one.names) for one in self.unwanted if one.is_journals),
             "unfinished": sum(one.usage.files for one in self.unwanted if one.is_unfinished),
-            "pages": sum(map(len, self.pages.values())),
+            "pages": sum(map(len, (*self.pages.values(), *self.tier_pages.values()))),
             "bookies": sorted(self.found),
             "silent": sorted(self.silent),
         }

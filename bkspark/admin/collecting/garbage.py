@@ -13,6 +13,7 @@ from bkspark.admin.collecting.freeing import (
     Unwanted,
 )
 from bkspark.admin.collecting.unwanted import LeftoverFinder
+from bkspark.admin.offloading.tier_pages import unnamable
 from bkspark.admin.sweep import answers_by_ledger, batches
 from bkspark.bookie.contract import BookieAddress, Usage
 from bkspark.bookie.uri import open_bookie
@@ -20,12 +21,11 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.cluster.gone_ledgers import GoneLedgers
 from bkspark.cluster.log_records import LogPages
-from bkspark.cluster.records import UNREAD, back_off
+from bkspark.cluster.records import UNREAD
 from bkspark.errors import (
     BookieUnavailableError,
     CorruptDataError,
     InvalidRequestError,
-    MetadataVersionError,
     NoSuchEntryError,
 )
 from bkspark.format import layout
@@ -108,8 +108,6 @@ def old_journals(
 
 
 PAGES_AT_ONCE = 100
-TRIES_MAX = 20
-"""Attempts against concurrent changes of a log; afterwards the pages wait for the next run."""
 
 
 class SpentPages:
@@ -152,21 +150,11 @@ class SpentPages:
             return 0
 
     def _free(self, log_name: str, names: Iterable[str]) -> int:
-        logs, pages = self._cluster.logs, self._cluster.logs.pages(log_name)
-        for attempt in range(TRIES_MAX):
-            try:
-                seen = logs.get(log_name)
-                if seen is None:
-                    return 0
-                spent = set(names) - _named(seen.value)
-                logs.replace(log_name, seen.value, seen)
-            except (MetadataVersionError, NoSuchEntryError):
-                back_off(attempt)
-                continue
-            for name in sorted(spent):
-                pages.remove(name)
-            return len(spent)
-        return 0
+        pages = self._cluster.logs.pages(log_name)
+        spent = unnamable(self._cluster, log_name, names, _named)
+        for name in spent:
+            pages.remove(name)
+        return len(spent)
 
     # --- which are spent (rule 1) --------------------------------------------------------------
 

@@ -14,9 +14,11 @@ from bkspark.admin.maintenance import Report, noted
 from bkspark.admin.offloading.checking import digests_there, table_view
 from bkspark.admin.offloading.copier import Copier
 from bkspark.admin.offloading.refusals import application_of
+from bkspark.admin.offloading.tier_pages import SpentTierPages
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, MetadataVersionError, NoSuchTableError
 from bkspark.format import layout
+from bkspark.format.tier_record import DigestsPage
 from bkspark.protocol.log import offloading
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.tier import Tier, TierSegment
@@ -75,6 +77,10 @@ def stop(cluster: Cluster, log_name: str, copier: Copier, *, may_keep: bool) -> 
         return offloading.fenced(now, tier.epoch, new_epoch)
 
     after = cluster.logs.update(log_name, stopped).value
+    if after.tier is None:
+        pages = SpentTierPages(cluster)
+        for name, spent in pages.found([log_name]).items():
+            pages.free(name, spent)
     facts = {"log": log_name, "table": tier.table_url, "is_forgotten": after.tier is None}
     return noted(cluster, Report("offload", facts, {"stopped": 1}), began_ms)
 
@@ -97,17 +103,14 @@ def accept_changes(cluster: Cluster, log_name: str, *, dry_run: bool = False) ->
             hint="put the former table back",
         )
     pages = cluster.logs.tier_pages(log_name)
-    missing, segments, windows = list(tier.missing), list[TierSegment](), 0
+    missing, windows = list(tier.missing), 0
+    segments = list[tuple[TierSegment, DigestsPage | None]]()
     for segment in pages.every_segment(tier):
         if segment.end <= log.first_offset:
             break
         page, changed = digests_there(view, pages.digests(segment.digests), missing)
         windows += changed
-        if changed and not dry_run:
-            name = layout.log_page_name(log.generation, environment.token())
-            pages.make_digests(name, page)
-            segment = offloading.with_digests(segment, name)
-        segments.insert(0, segment)
+        segments.insert(0, (segment, page if changed else None))
     gaps = tuple(missing)
     lost = sum(end - begin for begin, end in gaps) - sum(b - a for a, b in tier.missing)
     facts = {"log": log_name, "table": tier.table_url, "windows": windows, "missing": lost}
@@ -118,12 +121,25 @@ def accept_changes(cluster: Cluster, log_name: str, *, dry_run: bool = False) ->
     def accepted(record: LogRecord | None) -> LogRecord:
         if record is None:
             raise MetadataVersionError(f"log {log_name!r} was deleted meanwhile")
-        now = record.still_of(log.generation)
-        return offloading.accepted(now, tier, tuple(segments), gaps, version)
+        offloading.require_seen(record.still_of(log.generation), tier)
+        named = [  # pages are made after the record was read that will name them
+            segment if page is None else with_page(cluster, log, segment, page)
+            for segment, page in segments
+        ]
+        return offloading.accepted(record, tier, tuple(named), gaps, version)
 
     cluster.logs.update(log_name, accepted)
     done = {"windows": windows, "offsets given up": lost}
     return noted(cluster, Report("offload", facts, done), began_ms)
+
+
+def with_page(
+    cluster: Cluster, log: LogRecord, segment: TierSegment, page: DigestsPage
+) -> TierSegment:
+    """Store the digests of a segment on a new page; return the segment that names it."""
+    name = layout.log_page_name(log.generation, environment.token())
+    cluster.logs.tier_pages(log.name).make_digests(name, page)
+    return offloading.with_digests(segment, name)
 
 
 def _tier_of(log: LogRecord) -> Tier:

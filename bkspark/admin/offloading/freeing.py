@@ -36,6 +36,8 @@ if TYPE_CHECKING:  # a collection that finds no table loads no module of tables
 logger = logging.getLogger(__name__)
 
 _LOOKS_MAX = 5
+_FIRST_GENERATION = 1
+"""A log that was never overwritten, and has no tier, has no pages: ``stop`` removes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +81,15 @@ class TierStep:
 
 @dataclass
 class TierOutcome:
-    """What was freed, and what is left because a table could not prove its rows."""
+    """What was freed, and what is left because a table could not prove its rows.
+
+    Attributes:
+        paged: logs that may have pages of a tier: others cost a collection no look.
+    """
 
     steps: list[TierStep] = field(default_factory=list)
     left: list[Left] = field(default_factory=list)
+    paged: list[str] = field(default_factory=list)
 
     @property
     def rows(self) -> list[Facts]:
@@ -103,16 +110,20 @@ def next_step(log: LogRecord, due: FreeingDue) -> TierStep | None:
     return TierStep(log.name, tier.table_url, begin, end, False) if end > begin else None
 
 
-def planned_steps(cluster: Cluster, due: FreeingDue) -> list[TierStep]:
+def planned_steps(cluster: Cluster, due: FreeingDue) -> TierOutcome:
     """Return the next step of each log, without a look at any table."""
-    steps = (next_step(log, due) for log in _logs_with_tier(cluster))
-    return [step for step in steps if step is not None]
+    outcome = TierOutcome()
+    for log in _logs(cluster, outcome):
+        step = next_step(log, due)
+        if step is not None:
+            outcome.steps.append(step)
+    return outcome
 
 
 def free_offloaded(cluster: Cluster, due: FreeingDue) -> TierOutcome:
     """Free what is due of all logs, each step after a look of its own."""
     outcome = TierOutcome()
-    for log in _logs_with_tier(cluster):
+    for log in _logs(cluster, outcome):
         try:
             for step in _carried_out(cluster, log.name, due):
                 outcome.steps.append(step)
@@ -122,14 +133,20 @@ def free_offloaded(cluster: Cluster, due: FreeingDue) -> TierOutcome:
     return outcome
 
 
-def _logs_with_tier(cluster: Cluster) -> Iterator[LogRecord]:
+def _logs(cluster: Cluster, outcome: TierOutcome) -> Iterator[LogRecord]:
+    """Yield the logs with a tier; note those that may have pages of one."""
     for name in cluster.log_names():
         try:
             seen = cluster.logs.get(name)
         except CorruptDataError:
             continue  # the record is listed as unreadable elsewhere
-        if seen is not None and seen.value.tier is not None:
-            yield seen.value
+        if seen is None:
+            continue
+        log = seen.value
+        if log.tier is not None or log.is_tombstone or log.generation > _FIRST_GENERATION:
+            outcome.paged.append(name)
+        if log.tier is not None:
+            yield log
 
 
 def _carried_out(cluster: Cluster, log_name: str, due: FreeingDue) -> Iterator[TierStep]:

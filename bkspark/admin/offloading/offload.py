@@ -29,6 +29,7 @@ from bkspark.admin.offloading.checking import (
     verified,
 )
 from bkspark.admin.offloading.copier import FENCE_VERSION, PLACE_COLUMNS, Copier, CopyOrder
+from bkspark.admin.offloading.ending import with_page
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import (
@@ -39,6 +40,7 @@ from bkspark.errors import (
     TableChangedError,
 )
 from bkspark.format import arrow_schema, layout
+from bkspark.format.tier_record import DigestsPage
 from bkspark.log.recovering import with_listed_tail
 from bkspark.protocol.bounds import SEGMENT_BYTES
 from bkspark.protocol.log import offloading
@@ -260,8 +262,8 @@ class _Offload:
 
     def _verify(
         self, log: LogRecord, tier: Tier, begin: int, end: int, step: Callable[[int], None]
-    ) -> tuple[str, TableView]:
-        """Make the rows durable, compare them, and store their digests (steps 3, 4 and 5)."""
+    ) -> tuple[DigestsPage, TableView]:
+        """Make the rows durable, and compare them; return their digests (steps 3 and 4)."""
         view = own_table(self._cluster, log, tier)
         require_durable(view, begin, end, tier.verified_version)
         rows = LogRows(self._cluster, log, self._wanted.password)
@@ -275,16 +277,14 @@ class _Offload:
             raise TableChangedError(
                 f"{error.args[0]}: {why}", hint=hint.format(log.name), missing=error.missing
             ) from error
-        name = layout.log_page_name(log.generation, environment.token())
-        self._cluster.logs.tier_pages(log.name).make_digests(name, page)
-        return name, view
+        return page, view
 
     def _record(
         self,
         log: LogRecord,
         tier: Tier,
         intent: Intent,
-        page_of: Callable[[LogRecord, Tier, int, int], tuple[str, TableView]],
+        page_of: Callable[[LogRecord, Tier, int, int], tuple[DigestsPage, TableView]],
     ) -> int:
         """Verify the intent's rows, and record them as a segment; return their bytes."""
         log = self._cluster.log(log.name).value.still_of(self._generation)
@@ -298,13 +298,20 @@ class _Offload:
                 )
             )
             return 0
-        name, view = page_of(log, tier, begin, end)
+        page, view = page_of(log, tier, begin, end)
         self._require_unchanged(log, tier, view)
-        segment = offloading.segment_of(log, begin, end, name, environment.now_ms())
+        unnamed, now_ms = self._no_page(log), environment.now_ms()
+        segment = offloading.segment_of(log, begin, end, unnamed, now_ms)
         found = replace(tier.table, verified_version=view.snapshot.version, columns=view.columns)
-        self._changed(
-            lambda record: offloading.finished(record, tier.epoch, intent.attempt, segment, found)
-        )
+
+        def recorded(record: LogRecord) -> LogRecord:
+            given = (record, tier.epoch, intent.attempt)
+            if offloading.finished(*given, segment, found) == record:
+                return record  # another offload was faster
+            # The page is made after the record was read that will name it.
+            return offloading.finished(*given, with_page(self._cluster, log, segment, page), found)
+
+        self._changed(recorded)
         return segment.length_bytes
 
     def _require_unchanged(self, log: LogRecord, tier: Tier, view: TableView) -> None:

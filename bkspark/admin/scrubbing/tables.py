@@ -6,7 +6,7 @@ table. An offload, a collection or a truncation in the meantime is no damage.
 Rule 2. A table that cannot be read is named as not read, never as changed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,8 @@ from bkspark import environment
 from bkspark.admin.maintenance import Facts, Left, Pace
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.fan_out import no_heartbeat
-from bkspark.errors import BookKeeperError, TableChangedError
+from bkspark.errors import BookKeeperError, CorruptDataError, TableChangedError
+from bkspark.format.tier_record import DigestsPage
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.tier import Tier, TierSegment
 from bkspark.storage.address import shown_url
@@ -93,11 +94,8 @@ class _OneTable:
         from bkspark.admin.offloading.checking import require_window, windows_of
 
         log, missing = self._log, self._tier.missing
-        pages = self._cluster.logs.tier_pages(log.name)
-        for segment in pages.every_segment(self._tier):
-            if segment.end <= log.first_offset:
-                return
-            for window in windows_of(pages.digests(segment.digests), log.first_offset):
+        for segment, page in self._segments():
+            for window in windows_of(page, log.first_offset):
                 if sample < 1 and environment.draw() >= sample:
                     continue
                 try:
@@ -106,6 +104,20 @@ class _OneTable:
                     if self._is_still(segment, window):
                         self._note(view, window, error)
                 self._found.windows += 1
+
+    def _segments(self) -> Iterator[tuple[TierSegment, DigestsPage]]:
+        """Yield the segments with their digests, as long as the tier needs them."""
+        pages = self._cluster.logs.tier_pages(self._log.name)
+        try:
+            for segment in pages.every_segment(self._tier):
+                if segment.end <= self._log.first_offset:
+                    return
+                yield segment, pages.digests(segment.digests)
+        except CorruptDataError:
+            seen = self._cluster.logs.get(self._log.name)
+            if seen is not None and seen.value.tier == self._tier:
+                raise
+            # The tier was changed, and a collection has removed a page that it needs no more.
 
     def _is_still(self, segment: TierSegment, window: "DigestWindow") -> bool:
         """Whether the log still says that its table has these rows (rule 1)."""
