@@ -30,7 +30,7 @@ from bkspark.ledger.recovery.recover import RecoveryReport
 from bkspark.log.creating import create_log
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.recovering import recover_ledger
-from bkspark.metadata import patience
+from bkspark.metadata import freshness, patience
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
 from bkspark.protocol.log.contents import LogSettings
@@ -196,10 +196,12 @@ class BookKeeper(BoundToProcess):
         """
         number, secret = _ledger_id(ledger_id), Password(literal=password or "")
         fences = arguments.yes_or_no("recovery", given=recovery)
-        digester = make_digester(self._cluster.ledger(number).value.settings.digest, secret)
-        if fences:
-            recover_ledger(self._cluster, number, secret)
-        return ReadHandle(self._cluster, number, digester, settings=settings)
+        with freshness.from_here():
+            digester = make_digester(self._cluster.ledger(number).value.settings.digest, secret)
+            if fences:
+                with freshness.now():
+                    recover_ledger(self._cluster, number, secret)
+            return ReadHandle(self._cluster, number, digester, settings=settings)
 
     def recover_ledger(
         self,

@@ -43,6 +43,7 @@ from bkspark.ledger.journals.member_journals import Taken
 from bkspark.ledger.recovery import fencing
 from bkspark.ledger.recovery.fencing import LastWriter, Since
 from bkspark.ledger.recovery.running import Runner
+from bkspark.metadata import freshness
 from bkspark.protocol.ledger.evidence import is_owner
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata, LedgerState, Member
@@ -587,11 +588,12 @@ class Recoverer:
         make_digester(
             self._ledger.settings.digest, self._password
         )  # a wrong password must not fence a writer
-        try:
-            self._seen = self._update(partial(_taken_over, environment.token()))
-        except LedgerClosedError:
-            return self._look()
-        self._known = self._addresses()
+        with freshness.from_here():  # the addresses are as new as the record
+            try:
+                self._seen = self._update(partial(_taken_over, environment.token()))
+            except LedgerClosedError:
+                return self._look()
+            self._known = self._addresses()
         if self.opener is not None:
             self.opener.begin_anew()
         return steps.TakenOver(self._ledger, tuple(self._known))
@@ -621,10 +623,11 @@ class Recoverer:
         return self._cluster.ledgers.update(str(self._ledger_id), changed, seen=self._seen)
 
     def _spares(self, wanted: steps.ChooseSpares) -> steps.Event:
-        self._known |= self._addresses()
-        found = ensembles.stand_ins(
-            self._cluster, wanted.count, exclude=wanted.exclude, near=wanted.near
-        )
+        with freshness.from_here():
+            self._known |= self._addresses()
+            found = ensembles.stand_ins(
+                self._cluster, wanted.count, exclude=wanted.exclude, near=wanted.near
+            )
         return steps.Spares(tuple(address.member for address in found))
 
     def _addresses(self) -> dict[Member, BookieAddress]:
