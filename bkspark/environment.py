@@ -249,9 +249,9 @@ class RealEnvironment:
 
     def start(self, work: Callable[[], None], name: str) -> Task:
         task = _ThreadTask(work, self)
-        with self._guard:
-            server = self._idle.pop() if self._idle else None
-        if server is None:
+        try:
+            server = self._idle.pop()
+        except IndexError:
             server = _Server(self._rest)
         server.name = name
         server.tasks.put(task)
@@ -285,18 +285,19 @@ class RealEnvironment:
 
     def _rest(self, server: "_Server", *, is_over: bool) -> bool:
         """Keep an idle server, or release a server whose idle time is over; whether done."""
-        with self._guard:
-            if is_over and server not in self._idle:
-                return False  # work is on its way to it
-            if is_over:
-                self._idle.remove(server)
-            else:
-                self._idle.append(server)
+        if not is_over:
+            self._idle.append(server)
             return True
+        try:
+            self._idle.remove(server)
+        except ValueError:
+            return False  # work is on its way to it
+        return True
 
     def _begin_anew(self) -> None:
         """Begin without threads and objects, as a fork copies no threads."""
-        self._guard = threading.Lock()
+        # Changed by single calls without a lock: a finalizer may start a task at any moment, also
+        # in a thread that would hold the lock.
         self._idle: list[_Server] = []
         self.forget()
 

@@ -238,3 +238,47 @@ def test_who_never_comes_back_from_his_turn_is_waited_for_once(
     hanging.join(60)
     with turn():
         assert ended
+
+
+class Collected(list[object]):
+    """Idle threads of an environment; before each change of them a finalizer starts a task."""
+
+    def __init__(self, real: RealEnvironment) -> None:
+        super().__init__()
+        self.real = real
+        self.is_in_finalizer = False
+
+    def _collect(self) -> None:
+        if not self.is_in_finalizer:
+            self.is_in_finalizer = True
+            self.real.start(lambda: None, "finalizer").join()
+            self.is_in_finalizer = False
+
+    def pop(self, *given: int) -> object:  # type: ignore[override]
+        self._collect()
+        return super().pop(*given)
+
+    def append(self, thing: object) -> None:
+        self._collect()
+        super().append(thing)
+
+    def remove(self, thing: object) -> None:
+        self._collect()
+        super().remove(thing)
+
+
+def test_a_finalizer_may_start_a_task_while_a_task_is_started() -> None:
+    """The collector runs finalizers between any two steps of any thread."""
+    real = RealEnvironment()
+    real._idle = Collected(real)  # type: ignore[assignment]
+    done = list[int]()
+
+    def start_tasks() -> None:
+        for number in range(3):
+            real.start(lambda number=number: done.append(number), "work").join()  # type: ignore[misc]
+
+    thread = threading.Thread(target=start_tasks, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert done == [0, 1, 2]
