@@ -112,9 +112,6 @@ def _tail_of(view: LogView) -> dict[int, int]:
 # --- log handle ----------------------------------------------------------------------------------
 
 
-POLL_SECONDS = 0.05
-
-
 @dataclass(frozen=True, slots=True)
 class LogEntry:
     """One entry of a log of bytes."""
@@ -279,7 +276,7 @@ class LogHandle(BoundToProcess):
         generation = view.record.generation
         begin = _offset("start", start)
         offset = view.first_offset if begin is None else begin
-        deadline = _deadline(timeout)
+        deadline, pauses = _deadline(timeout), self._watch.pauses(view)
         while True:
             if view.record.generation != generation:
                 raise NoSuchEntryError(
@@ -290,10 +287,11 @@ class LogHandle(BoundToProcess):
                 rows = read_view_in_order(self._cluster, view, offset, None, self._password)
                 yield from self._entries(rows)
                 offset, deadline = view.end_offset, _deadline(timeout)
+                pauses = self._watch.pauses(view)
             elif view.record.is_sealed or environment.monotonic() >= deadline:
                 return
             else:
-                environment.sleep(POLL_SECONDS)
+                pauses.sleep(deadline)
             view = self._watch.look_again()
 
     def wait_for(self, offset: int, timeout: float | None) -> bool:
@@ -305,10 +303,11 @@ class LogHandle(BoundToProcess):
         offset = arguments.whole_number("an offset", offset, least=0)
         deadline = _deadline(timeout)
         view = self._watch.look()
+        pauses = self._watch.pauses(view)
         while view.end_offset <= offset:
             if view.record.is_sealed or environment.monotonic() >= deadline:
                 return False
-            environment.sleep(POLL_SECONDS)
+            pauses.sleep(deadline)
             view = self._watch.look_again()
         return True
 

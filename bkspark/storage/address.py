@@ -222,6 +222,11 @@ def with_store(url: str, store: object) -> str:
     return in_store(plain, name)
 
 
+def is_billed(url: str) -> bool:
+    """Whether each look at the place costs a request of an object store."""
+    return url.startswith("s3://")
+
+
 def split_store(url: str) -> tuple[str, str]:
     """The address ``url`` without its store, and the name of the store; "" if it names none."""
     plain, mark, _ = url.partition("?")
