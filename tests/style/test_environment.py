@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .test_tidy import PACKAGE, python_files, shown
+from .test_tidy import PACKAGE, dotted, python_files, shown
 
 ENVIRONMENT = PACKAGE / "environment.py"
 OUTSIDE = PACKAGE / "testing"
@@ -30,7 +30,8 @@ NAMES = {
 def uses(tree: ast.AST) -> Iterator[str]:
     """What code uses of the standard library's clocks, chance and threads, however it is named."""
     homes: dict[str, str] = {}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 first = alias.name.partition(".")[0]
@@ -40,9 +41,9 @@ def uses(tree: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and not node.level:
             for alias in node.names:
                 homes[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Name | ast.Attribute):
-            first, _, rest = ast.unparse(node).partition(".")
+            first, _, rest = dotted(node).partition(".")
             if first in homes:
                 yield ".".join(filter(None, [homes[first], rest]))
     yield from (home for home in homes.values() if home.rpartition(".")[0] in MODULES)

@@ -26,10 +26,12 @@ MAY_KNOW = {
 @cache
 def touching() -> set[str]:
     """The modules that touch fragments of a ledger."""
+    texts = {path: path.read_text("utf-8") for path in own_python_files("bkspark")}
     return {
         path.relative_to(ROOT / "bkspark").as_posix()
-        for path in own_python_files("bkspark")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for path, text in texts.items()
+        if any(f".{name}" in text for name in FRAGMENTS)
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Attribute) and node.attr in FRAGMENTS
     }
 

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -76,7 +76,8 @@ class Found:
     Attributes:
         telling: the names of clocks and of times of files that it uses.
         asks: whether it asks `CLOCK` for the time.
-        classes: as `attributes_of` has them, of the product.
+        classes: as `attributes_of` has them.
+    These three of the product alone.
     """
 
     text: str
@@ -91,18 +92,29 @@ class Found:
 def look(path: Path) -> Found:
     text = path.read_text(encoding="utf-8")
     tree = ast.parse(text)
+    nodes = list(ast.walk(tree)) if path.is_relative_to(PACKAGE) else []
     return Found(
         text,
         tuple(too_long(path, text, tree)),
         bool(tree.body) and not ast.get_docstring(tree),
-        frozenset(tells_time(tree) if path.is_relative_to(PACKAGE) else ()),
-        calls(tree, "now_ms"),
-        tuple(attributes_of(tree) if path.is_relative_to(PACKAGE) else ()),
+        frozenset(tells_time(nodes)),
+        calls(nodes, "now_ms"),
+        tuple(attributes_of(nodes)),
     )
 
 
 def shown(path: Path) -> str:
     return str(path.relative_to(ROOT))
+
+
+def functions_in(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """All functions below ``node``. Expressions, where most nodes are, have none."""
+    for field in ("body", "orelse", "handlers", "finalbody", "cases"):
+        found = getattr(node, field, ())
+        for one in found if isinstance(found, list) else ():
+            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield one
+            yield from functions_in(one)
 
 
 def too_long(path: Path, text: str, tree: ast.AST) -> Iterator[str]:
@@ -111,26 +123,25 @@ def too_long(path: Path, text: str, tree: ast.AST) -> Iterator[str]:
         yield f"{shown(path)} has {count} lines"
     is_product = path.is_relative_to(PACKAGE)
     most = PRODUCT_FUNCTION_LINES_MAX if is_product else FUNCTION_LINES_MAX
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            length = (node.end_lineno or 0) - node.lineno + 1
-            if length > most:
-                yield f"{shown(path)}: {node.name} has {length} lines"
+    for node in functions_in(tree):
+        length = (node.end_lineno or 0) - node.lineno + 1
+        if length > most:
+            yield f"{shown(path)}: {node.name} has {length} lines"
 
 
 def test_files_and_functions_stay_small() -> None:
     assert [said for path in python_files() for said in look(path).long] == []
 
 
-def attributes_of(tree: ast.AST) -> Iterator[tuple[str, set[str], set[str]]]:
+def attributes_of(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, set[str], set[str]]]:
     """Of each class its name, what it inherits from, and its own fields and attributes."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ClassDef):
             declared = (line.target for line in node.body if isinstance(line, ast.AnnAssign))
             names = {target.id for target in declared if isinstance(target, ast.Name)}
             for one in ast.walk(node):
                 if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store):
-                    names |= {one.attr} if ast.unparse(one.value) == "self" else set()
+                    names |= {one.attr} if dotted(one.value) == "self" else set()
             yield node.name, {base.id for base in node.bases if isinstance(base, ast.Name)}, names
 
 
@@ -184,25 +195,35 @@ def test_no_module_of_a_layer_is_imported_by_its_name() -> None:
 # --- clocks ------------------------------------------------------------------------------------
 
 
-def names_in(tree: ast.AST) -> Iterator[str]:
+def dotted(node: ast.AST) -> str:
+    """As `ast.unparse`, which takes long, gives it."""
+    match node:
+        case ast.Name(name):
+            return name
+        case ast.Attribute(value, name):
+            return f"{dotted(value)}.{name}"
+    return ast.unparse(node)
+
+
+def names_in(nodes: Sequence[ast.AST]) -> Iterator[str]:
     """What code names, whichever way it was imported: ``time.time``, ``datetime.now``, …"""
     homes: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             homes |= {alias.asname or alias.name: alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             homes |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Name | ast.Attribute):
-            first, _, rest = ast.unparse(node).partition(".")
+            first, _, rest = dotted(node).partition(".")
             name = ".".join(filter(None, [homes.get(first, first), rest]))
             yield name.removeprefix("datetime.")
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
 
 
-def tells_time(tree: ast.AST) -> set[str]:
-    found = set(names_in(tree))
+def tells_time(nodes: Sequence[ast.AST]) -> set[str]:
+    found = set(names_in(nodes))
     return (found & CLOCKS) | {name for name in found if name.rpartition(".")[2] in FILE_TIMES}
 
 
@@ -218,8 +239,9 @@ def test_every_spelling_of_a_clock_is_seen() -> None:
         "import os\nos.path.getmtime(p)",
         "found['LastModified']",
     ):
-        assert tells_time(ast.parse(text)), text
-    assert not tells_time(ast.parse("import time\ntime.monotonic()\nlog.time(1)"))
+        assert tells_time(list(ast.walk(ast.parse(text)))), text
+    others = ast.parse("import time\ntime.monotonic()\nlog.time(1)")
+    assert not tells_time(list(ast.walk(others)))
 
 
 def test_decisions_never_look_at_file_times() -> None:
@@ -230,9 +252,9 @@ def test_decisions_never_look_at_file_times() -> None:
     assert {name for name, seen in found.items() if seen.asks} - {CLOCK} == STAMPS | COMPARES.keys()
 
 
-def calls(tree: ast.AST, function: str) -> bool:
+def calls(nodes: Iterable[ast.AST], function: str) -> bool:
     """Whether code calls ``function``, or only takes a value of that name."""
     return any(
-        isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == function
-        for node in ast.walk(tree)
+        isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == function
+        for node in nodes
     )
