@@ -327,7 +327,9 @@ INDEX: dict[str, tuple[str, ...]] = {
         f"{TAKEOVERS}::test_rb_20_a_writer_that_rolls_cannot_acknowledge_in_the_ledger_before",
         f"{TAKEOVERS}::test_rb_44_the_tail_of_the_one_before_is_recovered_whole",
     ),
-    "H42": ("integration/log/test_appenders.py::test_four_processes_found_a_log_and_append_to_it",),
+    "H42": (
+        "integration/log/test_appenders.py::test_several_processes_found_a_log_and_append_to_it",
+    ),
     "H43": (
         f"{SETTLED}::test_a_tail_reader_across_a_change_of_term_never_goes_back_nor_too_far",
         f"{LEFT_OVER}::test_h43_an_unacknowledged_entry_takes_the_place_of_none_that_is",
