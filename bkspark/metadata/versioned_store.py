@@ -18,6 +18,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import lru_cache
 from typing import Protocol, Self
 
 from bkspark import environment
@@ -28,7 +29,7 @@ from bkspark.errors import (
 )
 from bkspark.metadata import contract
 from bkspark.metadata.contract import VersionedBytes, lost
-from bkspark.metadata.directory import Directory, StoreRoot
+from bkspark.metadata.directory import Directory, LookUps, StoreRoot
 from bkspark.storage.address import shown_url
 
 # --- versions ------------------------------------------------------------------------------------
@@ -193,31 +194,20 @@ class VersionedRecords:
         """Whether the version certainly never existed before the first look-up; their order
         matters.
         """
-        return not self._directory.exists(_version_path(key, version)) and not self._is_superseded(
-            key, version
-        )
+        own = self._names(key, version)[0]
+        return not self._directory.exists(own) and not self._is_superseded(key, version)
 
     def _is_superseded(self, key: str, version: int) -> bool:
         """Whether ``version`` lies below a mark, or the record was deleted."""
-        return any(
-            self._directory.exists(_mark_path(key, mark)) for mark in self._marks_above(version)
-        ) or self._directory.exists(_tombstone(key))
+        return any(map(self._directory.exists, self._names(key, version)[1:]))
 
-    def _marks_above(self, version: int) -> Iterator[int]:
-        """Marks, finest first, of which at least one stays for ever once ``version`` was pruned."""
-        mark: int | None = _next_multiple(version, self._block)
-        while mark is not None:
-            yield mark
-            mark = self._rounder_mark(mark)
+    def _names(self, key: str, version: int) -> tuple[str, ...]:
+        """The names that show that ``version`` existed, in the order of their look-ups."""
+        return _names_of(key, version, self._block, self._mark_step_max)
 
     def _rounder_mark(self, mark: int) -> int | None:
         """The mark that must exist before ``mark`` is removed; None if ``mark`` is permanent."""
-        step = self._block
-        while mark % step == 0:
-            if step == self._mark_step_max:
-                return None
-            step *= self._block
-        return _next_multiple(mark, step)
+        return _rounder_mark(mark, self._block, self._mark_step_max)
 
     def _versions(self, key: str) -> Iterator[int]:
         return (int(name, 16) for name in self._directory.list(key) if _VERSION.fullmatch(name))
@@ -244,6 +234,41 @@ class VersionedRecords:
                 rounder = self._rounder_mark(int(found[1], 16))
                 if rounder is not None and rounder <= floor:
                     yield name, rounder
+
+
+# Each append asks for the names of its ledger's next version again.
+@lru_cache(maxsize=1024)
+def _names_of(key: str, version: int, block: int, mark_step_max: int) -> tuple[str, ...]:
+    """The names of ``version``, of the marks above it, finest first, and of the tombstone.
+
+    At least one of the marks stays for ever once the version was pruned.
+    """
+    marks: list[int] = []
+    mark: int | None = _next_multiple(version, block)
+    while mark is not None:
+        marks.append(mark)
+        mark = _rounder_mark(mark, block, mark_step_max)
+    above = (_mark_path(key, mark) for mark in marks)
+    return (_version_path(key, version), *above, _tombstone(key))
+
+
+@lru_cache(maxsize=1024)
+def look_ups(key: str, version: int) -> LookUps:
+    """The look-ups of ``VersionedRecords.is_current``, in their order."""
+    *absent, tombstone = _names_of(contract.key(key), version + 1, BLOCK, BLOCK**MARK_LEVELS)
+    parts = key.split("/")
+    above = tuple("/".join(parts[:count]) for count in range(1, len(parts)))
+    names = tuple(path.rpartition("/")[2] for path in (*absent, _version_path(key, version)))
+    return LookUps(above, key, names[:-1], tombstone, names[-1])
+
+
+def _rounder_mark(mark: int, block: int, mark_step_max: int) -> int | None:
+    step = block
+    while mark % step == 0:
+        if step == mark_step_max:
+            return None
+        step *= block
+    return _next_multiple(mark, step)
 
 
 def _next_multiple(number: int, step: int) -> int:

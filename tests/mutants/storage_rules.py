@@ -7,8 +7,64 @@ LEFTOVERS = "tests/integration/faults/test_leftovers.py"
 CONFLICTS = "tests/conformance/test_conflicts.py"
 POSIX = "tests/conformance/test_posix_bookie.py::TestPosixBookie"
 FILES = "tests/unit/metadata/test_files.py"
+LEAN = "tests/unit/metadata/test_lean_look.py"
 
 MUTANTS = (
+    # --- lean look -------------------------------------------------------------------------------
+    Mutant(
+        "the lean look skips the signs of a later version",
+        "surely_shows",
+        Replace("_are_absent(folder, names.absent)", "True"),
+        (f"{LEAN}::test_any_sign_of_a_later_version_is_no_yes[pruned-0000000000000010]",),
+    ),
+    Mutant(
+        "the lean look skips the tombstone",
+        "surely_shows",
+        Replace("_are_absent(root_fd, (names.beside,))", "True"),
+        (f"{LEAN}::test_any_sign_of_a_later_version_is_no_yes[../~1]",),
+    ),
+    Mutant(
+        "the lean look skips the record itself",
+        "surely_shows",
+        Replace("_has_bytes(folder, names.own, value, user)", "True"),
+        (f"{LEAN}::test_other_bytes_are_no_yes[another]",),
+    ),
+    Mutant(
+        "the lean look takes the beginning of a record for the record",
+        "_has_bytes",
+        Replace("len(value) + 1", "len(value)"),
+        (f"{LEAN}::test_other_bytes_are_no_yes[the recordx]",),
+    ),
+    Mutant(
+        "the lean look trusts a group's place",
+        "surely_shows",
+        Replace("place.st_mode & stat.S_ISGID", "False"),
+        (f"{LEAN}::test_what_others_may_have_changed_is_no_yes[it is a group's-]",),
+    ),
+    Mutant(
+        "the lean look trusts a folder on the way that others may write",
+        "surely_shows",
+        Replace("not (stat.S_ISDIR(status.st_mode) and _is_own(status, user))", "False"),
+        (f"{LEAN}::test_what_others_may_have_changed_is_no_yes[all may write it-ledgers]",),
+    ),
+    Mutant(
+        "the lean look trusts a folder that others may write",
+        "surely_shows",
+        Replace("not _is_own(os.fstat(folder), user)", "False"),
+        (f"{LEAN}::test_what_others_may_have_changed_is_no_yes[all may write it-ledgers/1]",),
+    ),
+    Mutant(
+        "the lean look trusts the files of other users",
+        "_is_own",
+        Replace("status.st_uid in (user, 0)", "True"),
+        (f"{LEAN}::test_what_belongs_to_another_user_is_no_yes[]",),
+    ),
+    Mutant(
+        "the lean look knows too few signs of a later version",
+        "look_ups",
+        Replace("BLOCK**MARK_LEVELS", "BLOCK"),
+        (f"{LEAN}::test_it_looks_for_what_the_full_check_looks_for_in_its_order",),
+    ),
     Mutant(
         "the folders of an open ledger are swept",
         "leftovers",

@@ -65,10 +65,10 @@ def test_order_and_number_of_look_ups_of_the_metadata_check(
         str(root),
         "ledgers",
         KEY,
-        f"{KEY}/{4:016x}",
-        *(f"{KEY}/pruned-{mark:016x}" for mark in (16, 256, 4096, 65536)),
+        f"{4:016x}",
+        *(f"pruned-{mark:016x}" for mark in (16, 256, 4096, 65536)),
         "ledgers/~1",
-        f"{KEY}/{3:016x}",
+        f"{3:016x}",
     ]
 
 

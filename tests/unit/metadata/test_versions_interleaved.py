@@ -4,7 +4,7 @@ A client is replayed from the answers it has had so far until it asks for someth
 step. A state reached by two schedules is looked into once. Blocks of 2 make pruning frequent.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -356,8 +356,9 @@ class WithoutMarksInLooks(VersionedRecords):
 
 
 class WithRoundMarksFirst(VersionedRecords):
-    def _marks_above(self, version: int) -> Iterator[int]:
-        return reversed(list(super()._marks_above(version)))
+    def _names(self, key: str, version: int) -> tuple[str, ...]:
+        own, *marks, tombstone = super()._names(key, version)
+        return (own, *reversed(marks), tombstone)
 
 
 class WithMarkAfterRemoval(VersionedRecords):
