@@ -4,6 +4,7 @@ from .change import Replace
 from .mutant import Mutant
 
 HANG_MEMORY = "tests/unit/cluster/test_hang_memory.py"
+PRESSURE = "tests/integration/log/test_log_back_pressure.py"
 METADATA = "tests/integration/faults/test_hanging_metadata.py"
 REMEMBERED = "tests/integration/faults/test_remembered_hangs.py"
 DROPPED = "tests/integration/ledger/test_dropped_handles.py"
@@ -88,7 +89,7 @@ MUTANTS = (
         "who appends to a log waits for ever",
         "LogWriter._wait_for",
         Replace("self._segment.handle.result_within(future, seconds)", "future.result()"),
-        (f"{METADATA}::test_a_log_writer_returns_in_time[append]",),
+        (f"{PRESSURE}::test_who_waits_behind_a_callback_returns_and_is_told_what_is_undecided",),
     ),
     Mutant(
         "a log writer does not tell what is undecided after its time",
@@ -100,7 +101,7 @@ MUTANTS = (
                 "f'log {self.log_name}: no answer within {seconds:g} s'",
             ),
         ),
-        (f"{METADATA}::test_what_is_undecided_is_told",),
+        (f"{PRESSURE}::test_who_waits_behind_a_callback_returns_and_is_told_what_is_undecided",),
     ),
     # --- handles that are dropped ----------------------------------------------------------------
     Mutant(

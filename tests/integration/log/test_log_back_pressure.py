@@ -7,7 +7,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bkspark.errors import InvalidRequestError, LedgerClosedError, NotEnoughBookiesError
+from bkspark.errors import (
+    InvalidRequestError,
+    LedgerClosedError,
+    NotEnoughBookiesError,
+    OutcomeUnknownError,
+)
 from bkspark.ledger.handles import backlog
 from bkspark.ledger.handles.promise import Promise
 from bkspark.ledger.handles.write_handle import WriteHandle
@@ -220,6 +225,41 @@ def test_a_callback_of_what_a_roll_cannot_send_does_not_wait_for_room(
     with pytest.raises(InvalidRequestError):
         wrong.result(120)
     assert [future.result(120) for future in (first, taken, *added)] == [0, 1, 2]
+
+
+def test_who_waits_behind_a_callback_returns_and_is_told_what_is_undecided(
+    memory_rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The callback holds up the writer's own task, which else ends the writer in time."""
+    is_told, end = threading.Event(), threading.Event()
+
+    def hold_up(_done: "Future[int]") -> None:
+        is_told.set()
+        assert end.wait(120)
+
+    with held_writer(memory_rig) as (writer, held):
+        later = Held(held.journal)
+        held.hold()
+        writer.append_async(b"first").add_done_callback(hold_up)
+        held.wait_for(2)
+        second = writer.append_async(b"second")
+        later.hold()
+        memory_rig.faults.decide = later.decide
+        held.let_go()
+        assert is_told.wait(120)
+        latest = threading.Timer(20, lambda: (later.let_go(), end.set()))
+        latest.start()
+        monkeypatch.setattr(writer._segments, "wait_seconds_max", 0.1)
+        with pytest.raises(
+            OutcomeUnknownError, match=r"within 0[.]1 s; in log wal offset 1 is und"
+        ):
+            writer._wait_for(second)
+        with pytest.raises(OutcomeUnknownError, match=r"no answer within 0[.]1 s"):
+            writer.append(b"third")
+        latest.cancel()
+        later.let_go()
+        end.set()
+        assert second.result(120) == 1
 
 
 # --- force ---------------------------------------------------------------------------------------
