@@ -126,7 +126,7 @@ MUTANTS = (
         "a table moves to a copy without its rows",
         "offloading.moving.move",
         Drop("require_segments"),
-        (f"{REFUSED}[older-True]", f"{REFUSED}[with_another_value-False]"),
+        (f"{REFUSED}[older-False]", f"{REFUSED}[with_another_value-False]"),
     ),
     Mutant(
         "a table moves to another table",

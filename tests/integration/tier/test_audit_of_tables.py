@@ -18,6 +18,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.log import truncation
 from tests.integration.rig import LOG
 
+from .interrupted import MemoryScene
 from .scene import Scene
 from .test_freeing import deleted, doubled, gone, lost_commit, replaced, unreadable, updated
 
@@ -25,7 +26,7 @@ from .test_freeing import deleted, doubled, gone, lost_commit, replaced, unreada
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
     """All three ledgers of a log, of 10 rows each, are copied in three segments."""
-    scene = Scene(tmp_path)
+    scene = MemoryScene(tmp_path)
     scene.offload(segment_bytes=1)
     return scene
 

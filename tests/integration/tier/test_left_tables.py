@@ -13,12 +13,13 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError
 from tests.integration.rig import LOG, partitions_of
 
+from .interrupted import MemoryScene
 from .scene import Scene
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
-    scene = Scene(tmp_path)
+    scene = MemoryScene(tmp_path)
     scene.offload()
     return scene
 

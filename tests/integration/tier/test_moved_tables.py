@@ -128,7 +128,7 @@ def empty(table: HandTable) -> None:
     shutil.rmtree(table.path)
 
 
-@pytest.mark.parametrize("is_freed", [False, True])
+@pytest.mark.parametrize("is_freed", [False, pytest.param(True, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize(
     "change",
     [

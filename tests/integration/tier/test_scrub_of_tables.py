@@ -16,6 +16,7 @@ from bkspark.admin.survey import Survey
 from bkspark.cli import main
 from tests.integration.rig import LOG
 
+from .interrupted import MemoryScene
 from .scene import Scene
 from .test_freeing import deleted, doubled, gone, lied, replaced, updated
 
@@ -23,7 +24,7 @@ from .test_freeing import deleted, doubled, gone, lied, replaced, updated
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
     """All three ledgers of a log, of 10 rows each, are copied in three segments."""
-    scene = Scene(tmp_path)
+    scene = MemoryScene(tmp_path)
     scene.offload(segment_bytes=1)
     return scene
 

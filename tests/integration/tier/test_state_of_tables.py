@@ -16,6 +16,7 @@ from bkspark.protocol.log import offloading
 from bkspark.protocol.log.tier import Intent
 from tests.integration.rig import LOG
 
+from .interrupted import MemoryScene
 from .scene import Scene
 from .test_freeing import deleted
 
@@ -25,7 +26,7 @@ HOUR_MS = 3_600_000
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
     """All three ledgers of a log, of 10 rows each, are copied in three segments."""
-    scene = Scene(tmp_path)
+    scene = MemoryScene(tmp_path)
     scene.offload(segment_bytes=1)
     return scene
 
@@ -151,7 +152,7 @@ def _unknown(*_: object) -> object:
 
 
 def test_a_cluster_without_tables_hears_nothing_of_them(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
+    scene = MemoryScene(tmp_path)
     assert findings_of(scene) == []
     with Cluster(scene.rig.uri) as cluster:
         assert list(health.table_findings(health.read_logs(cluster))) == []

@@ -21,6 +21,7 @@ from bkspark.protocol.log import offloading
 from tests.integration.rig import LOG, partitions_of
 
 from .hand_copier import KilledError
+from .interrupted import MemoryScene
 from .scene import Scene
 from .test_freeing import lied
 
@@ -30,7 +31,7 @@ DUE = FreeingDue(-1, -1)
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
     """All three ledgers of a log, of 10 rows each, are copied in three segments."""
-    scene = Scene(tmp_path)
+    scene = MemoryScene(tmp_path)
     scene.offload(segment_bytes=1)
     return scene
 
@@ -210,7 +211,7 @@ def test_a_scrub_goes_on_where_a_collection_removed_pages(
 
 
 def test_a_log_that_never_had_a_table_is_not_looked_at(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
+    scene = MemoryScene(tmp_path)
     with Cluster(scene.rig.uri) as cluster:
         assert planned_steps(cluster, DUE) == TierOutcome()
         overwrite(scene)
