@@ -38,7 +38,7 @@ _RUNS = {
 
 _OF_OFFLOADS = {
     tables.COPIED_BYTES: "Payload of the rows in tables, as of the last audit of all ledgers.",
-    tables.FREED_BYTES: "Payload of the rows that only tables have, as of that audit.",
+    tables.FREED_BYTES: "Payload of the rows that readers take from tables, as of that audit.",
     tables.LAG_SECONDS: "Age of the oldest closed ledger that no table has, as of that audit.",
     tables.PROBLEMS: "Tables that are not as they were written, or not known to be, as of then.",
 }

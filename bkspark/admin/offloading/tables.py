@@ -90,7 +90,7 @@ class TableAnswers:
     """What an audit found out about tables.
 
     Attributes:
-        copied_bytes, freed_bytes: payload of the rows in all tables, and of those only there.
+        copied_bytes, freed_bytes: payload of the rows in all tables, and of those read from there.
         lag_seconds: how long ago the oldest of the ledgers was closed that no table has.
     """
 
