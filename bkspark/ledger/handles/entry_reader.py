@@ -18,7 +18,7 @@ from bkspark.cluster.log_messages import BadCopy, leave_out, step_over
 from bkspark.cluster.records import StepOver
 from bkspark.errors import BookieUnavailableError
 from bkspark.format.digest import Digester
-from bkspark.ledger.handles.how_far import Answers, IsEnough
+from bkspark.ledger.handles.how_far import IsEnough, MemberAnswers
 from bkspark.ledger.handles.settings import USUAL_READS, ReaderSettings
 from bkspark.ledger.journals.journal_pages import IndexEntry, JournalPage
 from bkspark.ledger.journals.member_journals import MemberEnd, MemberJournals, NamedPage
@@ -121,7 +121,7 @@ class EntryReader:
 
     def ends(
         self, ledger: LedgerMetadata, is_enough: IsEnough, timeout: float | None = None
-    ) -> Answers:
+    ) -> MemberAnswers:
         """Ask the last fragment's members how far ``ledger`` may be read."""
         ends: dict[Member, MemberEnd] = {}
 
@@ -139,9 +139,9 @@ class EntryReader:
         )
         self._note_faults()
         faults = self._fan_out.faults
-        return Answers(ends, {m: faults[m] for m in members if m in faults and m not in ends})
+        return MemberAnswers(ends, {m: faults[m] for m in members if m in faults and m not in ends})
 
-    def note(self, answers: Answers) -> None:
+    def note(self, answers: MemberAnswers) -> None:
         """Note the members whose answers about a ledger's end cannot be used."""
         for member, end in answers.ends.items():
             if end.problem:

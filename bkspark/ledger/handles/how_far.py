@@ -41,8 +41,8 @@ class Readable:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """Answers of the members of a ledger's last fragment.
+class MemberAnswers:
+    """MemberAnswers of the members of a ledger's last fragment.
 
     Attributes:
         ends: of members that answered in time.
@@ -59,7 +59,7 @@ class Answers:
 
 
 IsEnough = Callable[[Mapping[Member, MemberEnd]], bool]
-Ask = Callable[[LedgerMetadata, IsEnough], Answers]
+Ask = Callable[[LedgerMetadata, IsEnough], MemberAnswers]
 """Asks all members of the last fragment at once; returns early once the answers are enough."""
 
 
@@ -67,7 +67,7 @@ def look(
     cluster: Cluster,
     ledger_id: int,
     ask: Ask,
-    note: Callable[[Answers], None],
+    note: Callable[[MemberAnswers], None],
     *,
     enough: int | None = None,
 ) -> Readable:
@@ -121,7 +121,7 @@ class _Look:
     """
 
     def __init__(self, ledger: LedgerMetadata, before: Mapping[Member, MemberEnd]) -> None:
-        self.answers = Answers({}, {})
+        self.answers = MemberAnswers({}, {})
         self._ledger = ledger
         self._before = before
 

@@ -29,7 +29,7 @@ from bkspark.format.arrow_schema import ENTRY_COLUMN
 from bkspark.format.digest import Digester
 from bkspark.ledger.handles.entries import VALUE_SCHEMA, decode_parts
 from bkspark.ledger.handles.entry_reader import EntryReader
-from bkspark.ledger.handles.how_far import Answers, IsEnough, look
+from bkspark.ledger.handles.how_far import IsEnough, MemberAnswers, look
 from bkspark.ledger.handles.settings import USUAL_READS, ReaderSettings
 from bkspark.ledger.journals.journal_pages import IndexEntry
 from bkspark.protocol.ledger.evidence import counts_in
@@ -294,7 +294,7 @@ class ReadHandle(BoundToProcess):
             entry_id = end + 1
 
     def _look(self, timeout: float | None) -> None:
-        def ask(ledger: LedgerMetadata, is_enough: IsEnough) -> Answers:
+        def ask(ledger: LedgerMetadata, is_enough: IsEnough) -> MemberAnswers:
             return self._entry_reader.ends(ledger, is_enough, timeout)
 
         found = look(self._cluster, self.ledger_id, ask, self._entry_reader.note)

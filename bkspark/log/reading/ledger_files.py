@@ -14,7 +14,7 @@ from bkspark.cluster.log_messages import BadCopy, leave_out, step_over
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import layout
-from bkspark.ledger.handles.how_far import Answers, IsEnough, Readable, look
+from bkspark.ledger.handles.how_far import IsEnough, MemberAnswers, Readable, look
 from bkspark.ledger.journals.journal_pages import JournalEnds, JournalName, records_after
 from bkspark.ledger.journals.journal_reader import (
     JournalGoneError,
@@ -154,7 +154,7 @@ def readable(
     """
     ends = known or JournalEnds()
 
-    def ask(ledger: LedgerMetadata, _is_enough: IsEnough) -> Answers:
+    def ask(ledger: LedgerMetadata, _is_enough: IsEnough) -> MemberAnswers:
         digester = make_digester(ledger.settings.digest, password)
 
         def question(root: ReadableRoot, member: Member) -> MemberEnd:
@@ -163,9 +163,9 @@ def readable(
         found = bookies.ask(Locations(ledger).last.members, question)
         silent = {m: str(e) for m, e in found.items() if isinstance(e, BookieUnavailableError)}
         heard = {m: e for m, e in found.items() if isinstance(e, MemberEnd)}
-        return Answers(heard, silent)
+        return MemberAnswers(heard, silent)
 
-    def note(answers: Answers) -> None:
+    def note(answers: MemberAnswers) -> None:
         for member, why in answers.problems.items():
             bookies.step_over(member, ledger_id, [why])
 
