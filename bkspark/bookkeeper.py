@@ -1,8 +1,7 @@
 """``BookKeeper``: logs and ledgers from Python, without Spark."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -13,6 +12,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.guards import BoundToProcess
 from bkspark.cluster.log_messages import leave_out
 from bkspark.cluster.password import Password, make_digester
+from bkspark.cluster.records import Versioned
 from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.format import arrow_schema, digest, layout, schema_text
 from bkspark.ledger.creating import LOG_KEY, create_ledger
@@ -35,6 +35,8 @@ from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
 from bkspark.protocol.log.contents import LogSettings
 from bkspark.storage.address import shown_url
+
+T = TypeVar("T")
 
 
 class BookKeeper(BoundToProcess):
@@ -317,26 +319,17 @@ class BookKeeper(BoundToProcess):
 
     def list_logs(self) -> list[str]:
         """The names of all logs, in ascending order, with logs whose record cannot be read."""
-        logs = self._cluster.logs
-
-        def is_there(name: str) -> bool:
-            seen = logs.get(name)
-            return seen is not None and not seen.value.is_tombstone
-
-        return [name for name in self._cluster.log_names() if _may_be(partial(is_there, name))]
+        answers = self._cluster.logs.answers(self._cluster.log_names())
+        return [name for name, log in answers if _may_be(log, lambda log: not log.is_tombstone)]
 
     def list_ledgers(self) -> list[int]:
         """The ids of all ledgers that are not deleted, in ascending order.
 
         Ledgers whose record cannot be read are among them.
         """
-        ledgers = self._cluster.ledgers
-
-        def is_there(number: int) -> bool:
-            seen = ledgers.get(str(number))
-            return seen is not None and seen.value.state is not LedgerState.DELETING
-
-        return [n for n in self._cluster.ledger_ids() if _may_be(partial(is_there, n))]
+        answers = self._cluster.ledgers.answers(map(str, self._cluster.ledger_ids()))
+        lives = lambda ledger: ledger.state is not LedgerState.DELETING  # noqa: E731
+        return [int(number) for number, ledger in answers if _may_be(ledger, lives)]
 
     def list_bookies(self) -> list[BookieStatus]:
         """All registered bookies, and whether each can be used now.
@@ -353,12 +346,15 @@ class BookKeeper(BoundToProcess):
         return self._connected
 
 
-def _may_be(is_there: Callable[[], bool]) -> bool:
-    """Return the answer; True if the record is unreadable, because unknown is never absent."""
+def _may_be(answer: Callable[[], Versioned[T] | None], lives: Callable[[T], bool]) -> bool:
+    """Return whether a record is there and ``lives``; True if it is unreadable, because unknown is
+    never absent.
+    """
     try:
-        return is_there()
+        seen = answer()
     except CorruptDataError:
         return True
+    return seen is not None and lives(seen.value)
 
 
 def _row_schema(given: object) -> pa.Schema:

@@ -143,8 +143,8 @@ def _known_member(cluster: Cluster, bookie_id: str, incarnation: str) -> Member:
 
 def _is_named(cluster: Cluster, member: Member) -> bool:
     """Return whether any ledger names ``member``."""
-    seen = (cluster.ledgers.get(str(ledger_id)) for ledger_id in cluster.ledger_ids())
-    return any(found is not None and Locations(found.value).names(member) for found in seen)
+    seen = cluster.ledgers.present(map(str, cluster.ledger_ids()))
+    return any(Locations(found.value).names(member) for found in seen)
 
 
 def _answers(cluster: Cluster, record: BookieRecord, member: Member) -> bool:
@@ -170,12 +170,11 @@ def _answers(cluster: Cluster, record: BookieRecord, member: Member) -> bool:
 
 def _fences(cluster: Cluster, member: Member) -> list[str]:
     """Return the fences ``member`` must take in ledgers IN_RECOVERY."""
-    seen = (cluster.ledgers.get(str(ledger_id)) for ledger_id in cluster.ledger_ids())
+    seen = cluster.ledgers.present(map(str, cluster.ledger_ids()))
     return [
         LastWriter.of(found.value).fence
         for found in seen
-        if found is not None
-        and found.value.state is LedgerState.IN_RECOVERY
+        if found.value.state is LedgerState.IN_RECOVERY
         and member in Locations(found.value).last.members
     ]
 

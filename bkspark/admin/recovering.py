@@ -476,12 +476,12 @@ def _there(cluster: Survey) -> frozenset[Member] | None:
 def _unclosed(cluster: Cluster) -> list[LedgerMetadata]:
     """Return the ledgers not closed, deleted, or dropped from their log."""
     dropped = dropped_ledgers(cluster)
-    found = (cluster.ledgers.get(str(ledger_id)) for ledger_id in cluster.ledger_ids())
+    found = cluster.ledgers.present(map(str, cluster.ledger_ids()))
     done = (LedgerState.CLOSED, LedgerState.DELETING)
     return [
         seen.value
         for seen in found
-        if seen is not None and seen.value.state not in done and seen.value.ledger_id not in dropped
+        if seen.value.state not in done and seen.value.ledger_id not in dropped
     ]
 
 

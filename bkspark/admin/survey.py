@@ -78,15 +78,15 @@ class Survey(Cluster):
 
     def read_all(self) -> list[LedgerMetadata]:
         """Read each record once to fill ``unreadable``; return the ledgers."""
-        found = [self.ledgers.get(str(ledger_id)) for ledger_id in self.ledger_ids()]
+        found = [*self.ledgers.present(map(str, self.ledger_ids()))]
         for ledger_id in self._ids(layout.RECOVERIES_PREFIX):
             self.upkeep.recoveries.get(str(ledger_id))
-        for name in self.log_names():
-            self.logs.get(name)
+        for _ in self.logs.present(self.log_names()):
+            """Each reads one record."""
         self.bookies()
         self.lost_members()
         self._counters.get(layout.LEDGER_COUNTER_KEY)
-        return [seen.value for seen in found if seen is not None]
+        return [seen.value for seen in found]
 
     def _ids(self, prefix: str) -> list[int]:
         ids = []

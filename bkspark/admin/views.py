@@ -96,9 +96,8 @@ def all_logs(cluster: Cluster, log_name: str | None) -> Iterator[LogRecord]:
     if log_name is not None:
         yield cluster.log(log_name).value
         return
-    for name in cluster.log_names():
-        seen = cluster.logs.get(name)
-        if seen is not None and not seen.value.is_tombstone:
+    for seen in cluster.logs.present(cluster.log_names()):
+        if not seen.value.is_tombstone:
             yield seen.value
 
 
@@ -106,21 +105,18 @@ def all_ledgers(cluster: Cluster, log_name: str | None) -> Iterator[LedgerMetada
     """Yield a log's ledgers, or all ledgers, with tombstones; raise the errors of ``all_logs``."""
     if log_name is not None:
         cluster.log(log_name)
-    for ledger_id in cluster.ledger_ids():
-        seen = cluster.ledgers.get(str(ledger_id))
-        if seen is not None and log_name in (None, log_of(seen.value)):
+    for seen in cluster.ledgers.present(map(str, cluster.ledger_ids())):
+        if log_name in (None, log_of(seen.value)):
             yield seen.value
 
 
 def places_of_ledgers(cluster: Cluster) -> dict[int, str]:
     """Return ``LISTED`` or ``DROPPED`` by ledger id, for ledgers known to their logs."""
     places: dict[int, str] = {}
-    for name in cluster.log_names():
-        seen = cluster.logs.get(name)
-        if seen is not None:
-            places |= dict.fromkeys(seen.value.listed_ids, LISTED)
-            places |= dict.fromkeys(seen.value.every_dropped_id(), DROPPED)
-            places |= dict.fromkeys(seen.value.every_waiting_id(), DROPPED)
+    for seen in cluster.logs.present(cluster.log_names()):
+        places |= dict.fromkeys(seen.value.listed_ids, LISTED)
+        places |= dict.fromkeys(seen.value.every_dropped_id(), DROPPED)
+        places |= dict.fromkeys(seen.value.every_waiting_id(), DROPPED)
     return places
 
 

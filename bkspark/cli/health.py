@@ -147,8 +147,7 @@ def _writable(statuses: list[BookieStatus], lost: Collection[Member]) -> list[Bo
 
 def read_logs(cluster: Cluster) -> list[LogRecord]:
     """Read the records of all logs once, tombstones included."""
-    seen = (cluster.logs.get(name) for name in cluster.log_names())
-    return [one.value for one in seen if one is not None]
+    return [seen.value for seen in cluster.logs.present(cluster.log_names())]
 
 
 def log_findings(

@@ -327,14 +327,19 @@ class TimedStore(BoundToProcess):
         """The same for the records of these names right under ``prefix``."""
         return self._each(prefix, lambda: names)
 
+    def get_keys(self, keys: Sequence[str]) -> dict[str, Callable[[], VersionedBytes | None]]:
+        """The same for the records with these ``keys``, by key."""
+        return self._each("", lambda: keys)
+
     def _each(
         self, prefix: str, names: Callable[[], Iterable[str]]
     ) -> dict[str, Callable[[], VersionedBytes | None]]:
         inner, found = self._inner, dict[str, Future[VersionedBytes | None]]()
+        folder = prefix and f"{prefix}/"
 
         def ask() -> None:
             for name in names():
-                found[name] = _answered(partial(inner.get, f"{prefix}/{name}"))
+                found[name] = _answered(partial(inner.get, f"{folder}{name}"))
                 progress.made()
 
         self._ask(ask)

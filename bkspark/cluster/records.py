@@ -1,10 +1,11 @@
 """Typed records in a metadata store, and the one loop that changes them."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+from itertools import islice
 from typing import Generic, TypeVar
 
 from bkspark import environment
@@ -25,7 +26,7 @@ from bkspark.format.recovery import AwayBookie, LostBookie, StuckRecovery
 from bkspark.format.upkeep_records import ReportRecord
 from bkspark.metadata import freshness
 from bkspark.metadata import uri as metadata_stores
-from bkspark.metadata.contract import MetadataStore, VersionedBytes, pays_to_read
+from bkspark.metadata.contract import MetadataStore, ReadsTogether, VersionedBytes, pays_to_read
 
 # --- put outcome ---------------------------------------------------------------------------------
 # The outcome of a change whose answer was lost, as far as the record itself shows.
@@ -78,6 +79,9 @@ StepOver = Callable[[str, BookKeeperError], None]
 
 UNREAD = (CorruptDataError, InvalidRequestError, NothingSentError, OutcomeUnknownError)
 """The errors of an unreadable record."""
+
+RECORDS_AT_ONCE = 256
+"""Records for which one task asks; together they are a few hundred kilobytes."""
 
 UPDATE_TRIES_MAX = 200
 
@@ -155,6 +159,35 @@ class Records(Generic[T]):
 
         found = {name: self._read(name, partial(answer, name), step_over) for name in answers}
         return {name: seen.value for name, seen in found.items() if seen is not None}
+
+    def answers(
+        self, names: Iterable[str]
+    ) -> Iterator[tuple[str, Callable[[], Versioned[T] | None]]]:
+        """Yield each name with a function that returns or raises as ``get``; for many records.
+
+        One task asks for many records, since starting a task takes longer than most answers.
+        """
+        left = iter(names)
+        while some := list(islice(left, RECORDS_AT_ONCE)):
+            if not isinstance(self._store, ReadsTogether):
+                yield from ((name, partial(self.get, name)) for name in some)
+                continue
+            found = self._store.get_keys([self._shown_key(name) for name in some])
+            for name in some:
+                yield name, partial(self._read, name, partial(self._answer, found, name))
+
+    def _answer(
+        self, found: Mapping[str, Callable[[], VersionedBytes | None]], name: str
+    ) -> VersionedBytes | None:
+        return found[self._key(name)]()
+
+    def present(self, names: Iterable[str]) -> Iterator[Versioned[T]]:
+        """Yield the newest versions of the records of these names that are there; for many records.
+
+        Raises as ``get``, when it comes to the record.
+        """
+        found = (answer() for _, answer in self.answers(names))
+        return (seen for seen in found if seen is not None)
 
     def _read(
         self,

@@ -1,9 +1,9 @@
 """The contract of a metadata store, and the checks of keys and addresses."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 from urllib.parse import SplitResult, urlsplit
 
 from bkspark.errors import InvalidRequestError, MetadataVersionError
@@ -69,6 +69,15 @@ class MetadataStore(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class ReadsTogether(Protocol):
+    """A store that asks for several records by one task."""
+
+    def get_keys(self, keys: Sequence[str]) -> dict[str, Callable[[], VersionedBytes | None]]:
+        """By key, a function that returns or raises like ``get``."""
+        ...
 
 
 def pays_to_read(store: MetadataStore) -> bool:

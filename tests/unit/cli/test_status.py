@@ -72,8 +72,10 @@ def test_bookies_are_asked_no_more_and_records_read_once_however_many_ledgers(
         monkeypatch.setattr(
             PosixRoot, name, lambda *args, real=real: asked.append(args) or real(*args)
         )
-    get = Records.get
-    monkeypatch.setattr(Records, "get", lambda self, name: read.append(name) or get(self, name))
+    get = Records._read
+    monkeypatch.setattr(
+        Records, "_read", lambda self, name, *rest: read.append(name) or get(self, name, *rest)
+    )
     for _ in range(3):
         small_cluster.append("a", [numbers(0, 9)])
     asked.clear()

@@ -135,3 +135,36 @@ def test_the_disk_of_the_store_is_looked_at(
     store.get("things/a")
     assert seen == [None, tmp_path.stat().st_dev]
     store.close()
+
+
+def test_many_records_are_asked_for_by_few_tasks() -> None:
+    inner, store = timed()
+    records = things(store)
+    found = {name: answer() for name, answer in records.answers([*NAMES, "none"])}
+    assert found.pop("none") is None
+    assert {name: seen.value for name, seen in found.items() if seen} == {n: n for n in NAMES}
+    assert len(inner.threads) == 1
+    assert [seen.value for seen in records.present(["b", "none", "a"])] == ["b", "a"]
+
+
+def test_an_error_of_one_of_many_records_is_its_own() -> None:
+    def before(key: str) -> None:
+        if key == "things/b":
+            raise CorruptDataError("torn")
+
+    records = things(timed(before)[1])
+    answers = dict(records.answers(NAMES))
+    assert answers["a"]() is not None
+    with pytest.raises(CorruptDataError, match="torn"):
+        answers["b"]()
+    assert answers["c"]() is not None
+    with pytest.raises(CorruptDataError):
+        list(records.present(NAMES))
+
+
+def test_many_records_of_a_store_without_tasks() -> None:
+    inner, _ = timed()
+    records: Records[str] = Records(
+        inner, "", "things/{}".format, lambda v, _: v.encode(), lambda _, data: data.decode()
+    )
+    assert [seen.value for seen in records.present(NAMES)] == [*NAMES]
