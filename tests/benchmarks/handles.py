@@ -19,8 +19,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from rich.table import Table
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import init_cluster
 from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.log.log_writer import LogWriter
 
 VALUE = os.urandom(1024)
 SINGLE_APPENDS = 300
@@ -41,9 +42,11 @@ BARE_THREADS = "three bare appends by threads, two awaited"
 SINGLE = "append"
 ASYNC = "append_async"
 MANY = "append_many, groups of 1,000"
+LOG_ASYNC = "append_async of a log's writer"
 
 SINGLE_TARGET = 4.5
 RATE_TARGETS = {ASYNC: 90_000, MANY: 150_000}
+LOG_TARGET = 0.9
 
 
 @dataclass
@@ -52,6 +55,7 @@ class Bench:
 
     folder: Path
     keeper: BookKeeper
+    numbers: Iterator[int] = field(default_factory=count)
 
     def bare(self) -> float:
         """Median seconds of one append."""
@@ -96,28 +100,41 @@ class Bench:
     def pipelined(self) -> float:
         """Entries per second by ``append_async``, until the last one is acknowledged."""
 
-        def work(handle: WriteHandle) -> None:
-            futures = [handle.append_async(VALUE) for _ in range(PIPELINED_ENTRIES)]
-            assert futures[-1].result() == PIPELINED_ENTRIES
+        return self._rate(self._pipelined)
 
-        return self._rate(work)
+    def log_pipelined(self) -> float:
+        """The same through the writer of a new log."""
+        name = f"log-{next(self.numbers)}"
+        with self.keeper.create_log(name).writer() as writer:
+            return self._rate_of(writer, self._pipelined)
+
+    @staticmethod
+    def _pipelined(writer: WriteHandle | LogWriter) -> None:
+        futures = [writer.append_async(VALUE) for _ in range(PIPELINED_ENTRIES)]
+        assert futures[-1].result() == PIPELINED_ENTRIES
 
     def grouped(self) -> float:
         """Entries per second by one ``append_many`` behind the other."""
         group = [VALUE] * GROUP_ENTRIES
 
-        def work(handle: WriteHandle) -> None:
+        def work(handle: WriteHandle | LogWriter) -> None:
             for _ in range(PIPELINED_ENTRIES // GROUP_ENTRIES):
                 handle.append_many(group)
 
         return self._rate(work)
 
-    def _rate(self, work: Callable[[WriteHandle], None]) -> float:
+    def _rate(self, work: Callable[[WriteHandle | LogWriter], None]) -> float:
         with self.keeper.create_ledger() as handle:
-            handle.append(VALUE)
-            begin = time.perf_counter()
-            work(handle)
-            return PIPELINED_ENTRIES / (time.perf_counter() - begin)
+            return self._rate_of(handle, work)
+
+    @staticmethod
+    def _rate_of(
+        writer: WriteHandle | LogWriter, work: Callable[[WriteHandle | LogWriter], None]
+    ) -> float:
+        writer.append(VALUE)
+        begin = time.perf_counter()
+        work(writer)
+        return PIPELINED_ENTRIES / (time.perf_counter() - begin)
 
 
 class BareDisk(threading.Thread):
@@ -155,6 +172,7 @@ def measure(bench: Bench, rounds: int) -> dict[str, list[float]]:
         SINGLE: bench.single,
         ASYNC: bench.pipelined,
         MANY: bench.grouped,
+        LOG_ASYNC: bench.log_pipelined,
     }
     found: dict[str, list[float]] = {name: [] for name in contenders}
     for number in range(rounds + 1):
@@ -186,6 +204,11 @@ def report(found: dict[str, list[float]]) -> int:
         missed += middle < least
         target = f"at least {least:,}/s: {verdict(middle >= least)}"
         table.add_row(name, f"{middle:,.0f}/s", f"{low:,.0f} to {high:,.0f}", target)
+    ratios = [one / other for one, other in zip(found[LOG_ASYNC], found[ASYNC])]
+    low, middle, high = spread(ratios)
+    missed += middle < LOG_TARGET
+    target = f"at least {LOG_TARGET}x: {verdict(middle >= LOG_TARGET)}"
+    table.add_row(f"{LOG_ASYNC} / {ASYNC}", f"{middle:.2f}x", f"{low:.2f}x to {high:.2f}x", target)
     console = Console(width=110)
     console.print(table)
     console.print(
