@@ -63,7 +63,7 @@ def collect(
         offload_grace: Delete offloaded ledgers after two looks at their table: the first as
             long after the offload, the second as long after the first, but at most a day.
         dry_run: Print the plan; change nothing.
-        no_lease: CommandRun even if another run of this command is active.
+        no_lease: Run even if another run of this command is active.
 
     Raises:
         OutcomeUnknownError: the metadata store or Spark gave no definite answer; repeat the
@@ -195,7 +195,7 @@ def offload(
         dry_run: Print the plan; change nothing.
         password_file: Read the password from this file.
         password_env: Read the password from this environment variable.
-        no_lease: CommandRun even if another run of this command is active.
+        no_lease: Run even if another run of this command is active.
 
     Raises:
         InvalidRequestError: the log, the place or the table cannot keep the rows.
@@ -235,7 +235,7 @@ def rebalance(
         dry_run: Print the plan; change nothing.
         password_file: Read the password from this file.
         password_env: Read the password from this environment variable.
-        no_lease: CommandRun even if another run of this command is active.
+        no_lease: Run even if another run of this command is active.
 
     Raises:
         InvalidRequestError: a number is out of range.
@@ -273,7 +273,7 @@ def recover(
         dry_run: Print the plan; change nothing.
         password_file: Read the password from this file.
         password_env: Read the password from this environment variable.
-        no_lease: CommandRun even if another run of this command is active.
+        no_lease: Run even if another run of this command is active.
 
     Raises:
         InvalidRequestError: a number is out of range.
@@ -319,7 +319,7 @@ def repair(
         dry_run: Print the plan; change nothing.
         password_file: Read the password from this file.
         password_env: Read the password from this environment variable.
-        no_lease: CommandRun even if another run of this command is active.
+        no_lease: Run even if another run of this command is active.
 
     Raises:
         NoSuchLedgerError: no such log or ledger.
@@ -393,7 +393,7 @@ def scrub(
         dry_run: Print the plan; change nothing.
         password_file: Read the password from this file.
         password_env: Read the password from this environment variable.
-        no_lease: CommandRun even if another run of this command is active.
+        no_lease: Run even if another run of this command is active.
 
     Raises:
         InvalidRequestError: a number is out of range, or the password cannot be read.

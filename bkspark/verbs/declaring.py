@@ -130,7 +130,7 @@ class CommandRun(Execution):
 _SHARED = {
     "dry_run": Parameter("dry_run", bool, False, Option("Print the plan; change nothing.")),
     "no_lease": Parameter(
-        "no_lease", bool, False, Option("CommandRun even if another run of this command is active.")
+        "no_lease", bool, False, Option("Run even if another run of this command is active.")
     ),
     "password": Parameter("password", str, ""),
     "password_file": Parameter(
