@@ -158,7 +158,7 @@ class Driver:
             self._process.wait(seconds)
         if self._process.poll() is not None:
             return False
-        for pid in self._pids.read_text().split():
+        for pid in reversed(self._pids.read_text().split()):  # without a JVM, it may end first
             with suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
         return self.wait() == -signal.SIGKILL
