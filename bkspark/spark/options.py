@@ -1,7 +1,8 @@
 """Options of ``format("bookkeeper")``: parse strings into one checked value.
 
-All defaults are defined here. Names are case-insensitive (Spark passes them in lower case). An
-unknown option is an error that names the most similar option. All problems are reported together.
+The parser sets all defaults; ``option_table`` spells them for the page of options. Names are
+case-insensitive (Spark passes them in lower case). An unknown option is an error that names the
+most similar option. All problems are reported together.
 """
 
 import difflib
