@@ -1,6 +1,7 @@
 """Another package adds a kind of bookie and of metadata store, found by the scheme of its URLs."""
 
 import importlib
+import pkgutil
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import bkspark
+import bkspark.testing
 from bkspark.bookie import uri
 from bkspark.cli import main
 from bkspark.cluster.cluster import init_cluster
@@ -77,6 +79,13 @@ class TestShelfStore(MetadataStoreTests):
 
 def shelf(path: Path) -> str:
     return path.as_uri().replace("file", "shelf", 1)
+
+
+@pytest.mark.parametrize(
+    "name", [one.name for one in pkgutil.iter_modules(bkspark.testing.__path__)]
+)
+def test_a_failed_assertion_of_a_suite_shows_its_values(name: str) -> None:
+    assert "@pytest_ar" in vars(importlib.import_module(f"bkspark.testing.{name}"))
 
 
 def test_a_cluster_is_made_written_read_and_looked_after_there(
