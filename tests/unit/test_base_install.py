@@ -11,7 +11,8 @@ OF_EXTRAS = [
 ]
 NEED_EXTRAS = [
     *("bkspark.cli.jobs", "bkspark.demo", "bkspark.spark"),
-    *("bkspark.metadata.zookeeper_session", "bkspark.storage.one_attempt"),
+    *("bkspark.metadata.zookeeper_records", "bkspark.metadata.zookeeper_session"),
+    "bkspark.storage.one_attempt",
 ]
 CODE = """\
 import importlib, json, pkgutil, sys
