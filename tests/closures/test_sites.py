@@ -35,7 +35,7 @@ inside them.
 OF_TABLES = {
     "bkspark/admin/offloading/ending.py:accept_changes",
     "bkspark/admin/offloading/ending.py:stop",
-    "bkspark/admin/offloading/freeing.py:_change",
+    "bkspark/admin/offloading/freeing.py:change_seen",
     "bkspark/admin/offloading/offload.py:_Offload._changed",
 }
 """No scene has a table. ``tests/integration/tier`` changes records inside of these."""
