@@ -53,7 +53,7 @@ def always(
 
 def mark_folders(items: Iterable[pytest.Item]) -> None:
     for item in items:
-        if item.path.parent in FOLDERS:
+        if item.path.parent in FOLDERS and item.get_closest_marker("soak") is None:
             item.add_marker(pytest.mark.thorough)
         if item.path.parent in DOWNLOADS:
             item.add_marker(pytest.mark.download)

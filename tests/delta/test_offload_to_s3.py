@@ -21,6 +21,7 @@ DRIVER = Path(__file__).with_name("s3_driver.py")
 ROWS = 30
 
 
+@pytest.mark.soak  # for what it downloads
 def test_the_command_makes_its_own_session_for_a_store_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
