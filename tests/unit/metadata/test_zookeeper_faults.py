@@ -146,7 +146,7 @@ class TestLost:
         if expected is not None:
             direct.put(KEY, b"old", None)
         proxy.lose = "answer"
-        with pytest.raises(OutcomeUnknownError, match="could not surely put"):
+        with pytest.raises(OutcomeUnknownError, match="gave no definite answer"):
             store.put(KEY, b"new", expected)
         assert direct.get(KEY) == VersionedBytes(b"new", (expected or 0) + 1)
         assert store.get(KEY) == direct.get(KEY)
