@@ -84,7 +84,10 @@ def test_metrics_tell_what_the_last_audit_found(
     scene: Scene, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "bkspark_offload_copied_bytes" not in scraped(scene, capfd)
-    main(["--metadata", scene.rig.uri, "audit"])
+    now_ms = environment.now_ms
+    with monkeypatch.context() as clock:  # what is copied is never behind
+        clock.setattr(environment, "now_ms", lambda: now_ms() + HOUR_MS)
+        main(["--metadata", scene.rig.uri, "audit"])
     found = scraped(scene, capfd)
     copied = scene.log.bytes_in(0, 30)
     assert found["bkspark_offload_copied_bytes"] == copied
