@@ -288,10 +288,15 @@ class Records(Generic[T]):
         try:
             with freshness.guess():
                 seen = self.get(name)
-            changed = None if seen is None else transform(seen.value)
+        except CorruptDataError:
+            return None
+        if seen is None:
+            return None
+        try:
+            changed = transform(seen.value)
         except BookKeeperError:
             return None
-        if seen is None or changed is None or changed == seen.value:
+        if changed == seen.value:
             return None
         try:
             return self._put(name, changed, seen.stored.version)

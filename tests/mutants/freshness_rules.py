@@ -22,10 +22,7 @@ MUTANTS = (
     Mutant(
         "a change of nothing is one of an older record",
         "Records._change_by_a_guess",
-        Replace(
-            "seen is None or changed is None or changed == seen.value",
-            "seen is None or changed is None",
-        ),
+        Replace("changed == seen.value", "False"),
         (f"{OPERATIONS}::TestUpdate::test_no_change_is_one_as_of_now",),
     ),
     Mutant(
@@ -33,6 +30,12 @@ MUTANTS = (
         "Records._change_by_a_guess",
         Replace("except BookKeeperError: ...", "except ZeroDivisionError: ..."),
         (f"{OPERATIONS}::TestUpdate::test_a_refusal_is_one_as_of_now",),
+    ),
+    Mutant(
+        "a time limit without an answer is waited for twice",
+        "Records._change_by_a_guess",
+        Replace("CorruptDataError", "BookKeeperError"),
+        (f"{OPERATIONS}::TestUpdate::test_a_time_limit_without_an_answer_is_not_doubled",),
     ),
     Mutant(
         "what looks like damage is compared with older metadata",

@@ -42,7 +42,7 @@ class Readable:
 
 @dataclass(frozen=True, slots=True)
 class MemberAnswers:
-    """MemberAnswers of the members of a ledger's last fragment.
+    """Answers of the members of a ledger's last fragment.
 
     Attributes:
         ends: of members that answered in time.

@@ -300,7 +300,7 @@ class LogWatch:
         return seen.value
 
     def _forget(self) -> None:
-        """Look the record up next as of then: what was seen does not belong together."""
+        """Read the record anew at the next try: the records seen may be of different moments."""
         if freshness.may_lag():
             self._seen = None
 

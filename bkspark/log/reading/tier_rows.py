@@ -200,7 +200,8 @@ def require_verified_rows(
     if snapshot.table_id != tier.table_id:
         raise TableChangedError(
             f"{what} is another table: its id is {snapshot.table_id}, not {tier.table_id}",
-            hint="put the former table back",
+            hint="put the former table back; if it was moved, run "
+            f"`bkspark offload {log_name} --table URL` with its new address",
         )
     if snapshot.version < verified:
         raise TableChangedError(

@@ -3,7 +3,6 @@
 import errno
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -18,17 +17,8 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.log import truncation
 from tests.integration.rig import LOG
 
-from .interrupted import MemoryScene
 from .scene import Scene
 from .test_freeing import deleted, doubled, gone, lost_commit, replaced, unreadable, updated
-
-
-@pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    """All three ledgers of a log, of 10 rows each, are copied in three segments."""
-    scene = MemoryScene(tmp_path)
-    scene.offload(segment_bytes=1)
-    return scene
 
 
 def audited(scene: Scene, **which: tuple[object, ...]) -> Report:

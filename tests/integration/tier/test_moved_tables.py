@@ -30,14 +30,6 @@ from .interrupted import MemoryScene
 from .scene import Scene
 
 
-@pytest.fixture
-def scene(tmp_path: Path) -> MemoryScene:
-    """All three ledgers of a log are copied in three segments, and freed."""
-    scene = MemoryScene(tmp_path)
-    scene.offload(segment_bytes=1)
-    return scene
-
-
 def free(scene: Scene) -> None:
     with Cluster(scene.rig.uri) as cluster:
         free_offloaded(cluster, FreeingDue(2**62, 2**62))

@@ -2,7 +2,6 @@
 
 import errno
 from collections.abc import Callable
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,17 +15,8 @@ from bkspark.admin.survey import Survey
 from bkspark.cli import main
 from tests.integration.rig import LOG
 
-from .interrupted import MemoryScene
 from .scene import Scene
 from .test_freeing import deleted, doubled, gone, lied, replaced, updated
-
-
-@pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    """All three ledgers of a log, of 10 rows each, are copied in three segments."""
-    scene = MemoryScene(tmp_path)
-    scene.offload(segment_bytes=1)
-    return scene
 
 
 def scrubbed(scene: Scene, sample: float = 1.0, **which: tuple[object, ...]) -> Report:

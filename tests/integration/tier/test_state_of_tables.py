@@ -23,14 +23,6 @@ from .test_freeing import deleted
 HOUR_MS = 3_600_000
 
 
-@pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    """All three ledgers of a log, of 10 rows each, are copied in three segments."""
-    scene = MemoryScene(tmp_path)
-    scene.offload(segment_bytes=1)
-    return scene
-
-
 def free(scene: Scene) -> None:
     with Cluster(scene.rig.uri) as cluster:
         collection.collect(cluster, offload_grace=0.0)

@@ -14,7 +14,7 @@ import pytest
 
 from bkspark import BookKeeper, environment
 from bkspark.cluster.cluster import Cluster, init_cluster
-from bkspark.errors import InvalidRequestError
+from bkspark.errors import InvalidRequestError, OutcomeUnknownError
 from bkspark.format import arrow_schema
 from bkspark.ledger.creating import create_ledger
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
@@ -28,7 +28,7 @@ from tests.integration.rig import Rig, partitions_of
 from tests.integration.stream_driver import Driver
 
 from .calls import URI
-from .stand_in import Servers
+from .stand_in import Fate, Servers
 
 SILENT = WriterSettings(explicit_lac_ms=0)
 LOOKS = 10
@@ -239,6 +239,18 @@ class TestUpdate:
 
         two.logs.update("a", lambda log: replace(present(log), generation=7))
         assert one.logs.update("a", refused).value.generation == 8
+
+    def test_a_time_limit_without_an_answer_is_not_doubled(
+        self, servers: Servers, keeper: BookKeeper
+    ) -> None:
+        keeper.create_log("a")
+        with Cluster(URI, 0.1) as cluster:
+            servers.requests.clear()
+            servers.script("any", *[Fate.REQUEST_LOST] * 1_000_000)
+            with pytest.raises(OutcomeUnknownError):
+                cluster.logs.update("a", stamped(5))
+            servers.script("any")
+        assert "multi" not in servers.requests
 
 
 def present(log: LogRecord | None) -> LogRecord:
