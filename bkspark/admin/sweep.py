@@ -57,8 +57,8 @@ def looked_at(
 
 def read_ledgers(cluster: Cluster, ledger_ids: Iterable[int]) -> dict[int, LedgerMetadata]:
     """Return the records of ledgers, without those that are missing or cannot be read."""
-    found = {i: cluster.ledgers.get(str(i)) for i in ledger_ids}
-    return {ledger_id: seen.value for ledger_id, seen in found.items() if seen is not None}
+    found = cluster.ledgers.present(map(str, ledger_ids))
+    return {seen.value.ledger_id: seen.value for seen in found}
 
 
 def has_changed(cluster: Cluster, ledger: LedgerMetadata) -> bool:
