@@ -1,5 +1,6 @@
 """For all tests: what they start, starts quickly; some folders are for CI alone."""
 
+import gc
 import os
 import random
 import sys
@@ -25,6 +26,7 @@ if settings.get_current_profile_name() == "default":
     # How long an example takes says how busy the host is, and the second time it is another time.
     settings.register_profile("tests", deadline=None)
     settings.load_profile("tests")
+gc.disable()  # until all tests are found: nearly all that is made until then is kept
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT))  # behind what is installed: for processes that are given our functions
 
@@ -57,6 +59,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     mark_second_kinds(items)
     items.sort(key=in_order)
     note_what_runs_always(config, items)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """No later collection of garbage looks at the tests themselves."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
