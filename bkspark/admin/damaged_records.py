@@ -175,7 +175,7 @@ _RESTS = {
     "recoveries": "nothing: it says why a recovery could not close the ledger",
     "tierpages": "the checks of the log's rows that are in a table",
 }
-_NOTES = ("away", "leases", "open", "reports")
+_NOTES = ("away", "leases", "open", "reports", "settled")
 _TWO_LEVELS = ("cursors", "pages", "tierpages")
 _REMOVED = (layout.LEDGERS_PREFIX, layout.LOG_PAGES_PREFIX)
 
@@ -438,6 +438,7 @@ def _decoder(key: str) -> Callable[[bytes], object]:
         "logs": log_record.decode,
         "lost": recovery_format.decode_lost,
         "reports": upkeep_records.decode_report,
+        "settled": upkeep_records.decode_settled,
     }
     by_number: dict[str, Callable[[int, bytes], object]] = {
         "gone": upkeep_records.decode_gone,

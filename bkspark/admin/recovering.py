@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bkspark import environment
-from bkspark.admin.auditing.audit import dropped_ledgers, gaps_of
+from bkspark.admin.auditing.audit import gaps_of
 from bkspark.admin.maintenance import (
     IN_THREADS,
     Execution,
@@ -16,6 +16,7 @@ from bkspark.admin.maintenance import (
     left_records,
     planned,
 )
+from bkspark.admin.settled_ledgers import RECOVER, SettledLedgers
 from bkspark.admin.survey import Survey
 from bkspark.admin.sweep import answers_by_ledger, by_member, last_members
 from bkspark.bookie.contract import BookieAddress, BookieRoot
@@ -360,7 +361,7 @@ def writer_of(ledger: LedgerMetadata) -> str:
 
 logger = logging.getLogger(__name__)
 
-VERB = "recover"
+VERB = RECOVER
 AT_ONCE = 8
 """Ledgers recovered in parallel in one process."""
 
@@ -435,7 +436,11 @@ def _planned(
         named = [cluster.ledger(ledger_id).value for ledger_id in ids]
         unclosed = [ledger for ledger in named if ledger.state is not LedgerState.CLOSED]
         return plan_of(unclosed, {}, now_ms, wanted.open_grace), ""
-    unclosed = _unclosed(cluster)
+    settled = SettledLedgers(cluster)
+    found = settled.look(now_ms)
+    if is_noted:
+        settled.note(found.look)
+    unclosed = [ledger for ledger in found.ledgers if not _is_dropped(cluster, ledger)]
     known = OpenLedgers(cluster)
     looked = known.look([x for x in unclosed if x.state is LedgerState.OPEN], run, now_ms)
     seen = looked.seen
@@ -473,16 +478,12 @@ def _there(cluster: Survey) -> frozenset[Member] | None:
     return None if any(key.startswith(prefixes) for key in cluster.unreadable) else there
 
 
-def _unclosed(cluster: Cluster) -> list[LedgerMetadata]:
-    """Return the ledgers not closed, deleted, or dropped from their log."""
-    dropped = dropped_ledgers(cluster)
-    found = cluster.ledgers.present(map(str, cluster.ledger_ids()))
-    done = (LedgerState.CLOSED, LedgerState.DELETING)
-    return [
-        seen.value
-        for seen in found
-        if seen.value.state not in done and seen.value.ledger_id not in dropped
-    ]
+def _is_dropped(cluster: Cluster, ledger: LedgerMetadata) -> bool:
+    """Return whether the ledger's log has dropped it, and needs none of its copies."""
+    name = log_of(ledger)
+    log = None if name is None else cluster.logs.get(name)
+    number = ledger.ledger_id
+    return log is not None and log.value.has_dropped(number) and not log.value.is_waiting(number)
 
 
 def _in_threads(progress: Progress) -> SideBySide:

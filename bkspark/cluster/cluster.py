@@ -117,6 +117,11 @@ class Cluster(BoundToProcess):
         seen = self._counters.update(layout.LEDGER_COUNTER_KEY, lambda value: (value or 0) + 1)
         return seen.value - 1
 
+    def next_ledger_id(self) -> int | None:
+        """An id above all ids given out so far; None if none was, or a survey cannot tell."""
+        seen = self._counters.get(layout.LEDGER_COUNTER_KEY)
+        return None if seen is None else seen.value
+
     def ledger(self, ledger_id: int) -> Versioned[LedgerMetadata]:
         """The ledger's newest metadata.
 

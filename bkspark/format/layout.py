@@ -17,6 +17,7 @@ In the metadata store::
     lost/<bookie>                bookies that operators declared lost for ever
     away/<bookie>                since when repairs have found the bookie silent
     open/ledgers                 since when open ledgers were seen unchanged (advisory)
+    settled/<verb>               ledgers that a maintenance verb need not look at again (advisory)
     damaged/<bookie>             copies on it that a scrub found damaged
     recoveries/<ledger>          why the ledger's last recovery could not close it: for people
     gone/<page>                  ids of fully removed ledgers: 4,096 of them on a page
@@ -66,6 +67,7 @@ LOST_PREFIX = "lost"
 DAMAGED_PREFIX = "damaged"
 AWAY_PREFIX = "away"
 OPEN_LEDGERS_KEY = "open/ledgers"
+SETTLED_PREFIX = "settled"
 RECOVERIES_PREFIX = "recoveries"
 REPORTS_PREFIX = "reports"
 LEASES_PREFIX = "leases"
@@ -269,6 +271,10 @@ def gone_key(page: int) -> str:
 
 def report_key(verb: str) -> str:
     return f"{REPORTS_PREFIX}/{_verb(verb)}"
+
+
+def settled_key(verb: str) -> str:
+    return f"{SETTLED_PREFIX}/{_verb(verb)}"
 
 
 def lease_key(name: str) -> str:

@@ -10,6 +10,7 @@ from bkspark.format import layout, strict_json
 from bkspark.format.strict_json import Fields, integers
 from bkspark.protocol.log.cursor import CursorRecord
 from bkspark.protocol.upkeep.idleness import Sighting
+from bkspark.protocol.upkeep.settling import EXCEPTIONS_MAX, Settled
 
 # --- reports -------------------------------------------------------------------------------------
 # When a maintenance verb last ran on the whole cluster, and its findings: for people. No decision
@@ -238,6 +239,33 @@ def _sighting(fields: Fields) -> Sighting:
     )
 
 
+# --- settled ledgers -----------------------------------------------------------------------------
+# Ledgers that a maintenance verb need not look at again (``protocol.upkeep.settling``).
+
+
+SETTLED_KIND = "settled"
+
+
+def encode_settled(verb: str, settled: Settled, nonce: str) -> bytes:
+    value: dict[str, Any] = {
+        "nonce": nonce,
+        "below": settled.below,
+        "exceptions": [list(one) for one in sorted(settled.exceptions.items())],
+    }
+    return strict_json.encode(SETTLED_KIND, layout.settled_key(verb), value)
+
+
+def decode_settled(verb: str, data: bytes) -> Settled:
+    """Decode the note; raise ``CorruptDataError`` if damaged, of another verb, or malformed."""
+    fields = strict_json.decode(SETTLED_KIND, layout.settled_key(verb), data)
+    below, found = fields.take("below", int), fields.take("exceptions", list)
+    exceptions = dict(_pair(fields, item) for item in found)
+    is_known = len(exceptions) == len(found) <= EXCEPTIONS_MAX and below <= layout.LEDGER_ID_MAX + 1
+    if not is_known or any(not 0 <= ledger_id < below for ledger_id in exceptions):
+        raise CorruptDataError(f"{fields.what} has other exceptions than ledgers of its own")
+    return Settled(below, exceptions)
+
+
 # --- damage record -------------------------------------------------------------------------------
 # Records copies on a bookie that a scrub found damaged, until they are replaced.
 #
@@ -336,13 +364,18 @@ def _mark(fields: Fields) -> Mark:
 
 
 def _range(fields: Fields, item: object) -> Range:
-    try:
-        first, last = integers(item if isinstance(item, list) else [])
-    except ValueError as error:
-        raise CorruptDataError(f"{fields.what}: a range of entries is malformed") from error
+    first, last = _pair(fields, item)
     if first > last:
         raise CorruptDataError(f"{fields.what}: a range of entries is malformed")
     return first, last
+
+
+def _pair(fields: Fields, item: object) -> tuple[int, int]:
+    try:
+        one, other = integers(item if isinstance(item, list) else [])
+    except ValueError as error:
+        raise CorruptDataError(f"{fields.what}: a pair of numbers is malformed") from error
+    return one, other
 
 
 def _names(fields: Fields, name: str) -> tuple[str, ...]:

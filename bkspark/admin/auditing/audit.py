@@ -36,6 +36,7 @@ from bkspark.admin.auditing.look import BookieAnswers, Look, LookForFiles, NameF
 from bkspark.admin.maintenance import (
     IN_THREADS,
     Execution,
+    Left,
     Progress,
     Report,
     no_progress,
@@ -44,6 +45,7 @@ from bkspark.admin.maintenance import (
 )
 from bkspark.admin.noted_damage import NotedDamage, marks_of
 from bkspark.admin.offloading.tables import TableAnswers, look_at_tables
+from bkspark.admin.settled_ledgers import SettledLedgers
 from bkspark.admin.survey import Survey, gone_from_lists, unfinished_recoveries
 from bkspark.admin.sweep import (
     LOOKS_MAX,
@@ -246,6 +248,7 @@ class Audit:
 
     Attributes:
         seen: ids of ledgers not deleted, including ledgers with unreadable records.
+        unclosed: ids of audited ledgers that are OPEN or IN_RECOVERY.
     """
 
     def __init__(
@@ -253,6 +256,7 @@ class Audit:
     ) -> None:
         self.findings = AuditFindings()
         self.seen: set[int] = set()
+        self.unclosed: set[int] = set()
         self._cluster = cluster
         self._plan = plan
         self._run = run
@@ -298,6 +302,7 @@ class Audit:
             if ledger.state is not LedgerState.DELETING and ledger_id not in self._dropped
         }
         self.seen |= audited.keys()
+        self.unclosed |= {i for i, x in audited.items() if x.state is not LedgerState.CLOSED}
         seen = _Seen(ledgers, audited, self._ask(step, audited))
         seen.holdings = {
             (member, ledger_id): holding
@@ -544,6 +549,13 @@ bookie.
 """
 
 
+MISSED = (
+    "it is not closed, and `bkspark recover --all` took it for closed",
+    "nothing; the next `bkspark recover --all` looks at it",
+)
+"""Reason and hint of a ledger that a note wrongly calls settled."""
+
+
 def audit(
     cluster: Survey,
     how: Execution = IN_THREADS,
@@ -570,6 +582,8 @@ def audit(
     found = work.findings.report(plan, work.lost_bookies)
     tables = look_at_tables(cluster, sorted(tiered if plan.is_of_all else tiered & set(logs)))
     found = with_tables(found, tables)
+    missed = SettledLedgers(cluster).missed(work.unclosed, began_ms) if plan.is_of_all else ()
+    found = replace(found, left=[*found.left, *(Left(f"ledger {i}", *MISSED) for i in missed)])
     report = replace(found, summary=in_words(found.counters))
     for left in report.left:
         logger.info("audit: %s: %s", left.subject, left.reason)

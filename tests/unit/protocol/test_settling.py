@@ -1,0 +1,70 @@
+"""Which ledgers a command need not look at again."""
+
+import itertools
+
+from bkspark.protocol.upkeep import settling
+from bkspark.protocol.upkeep.settling import EXCEPTIONS_MAX, LedgersSeen, Settled
+
+
+def look(begin: int, end: int, read: set[int], unsettled: set[int], now_ms: int = 5) -> LedgersSeen:
+    return LedgersSeen(begin, end, frozenset(read), frozenset(unsettled), now_ms)
+
+
+def test_a_look_settles_what_it_read_and_names_the_rest() -> None:
+    known = Settled().after(look(0, 4, {0, 1, 2, 3}, {1, 3}))
+    assert known == Settled(4, {1: 5, 3: 5})
+    assert [known.has(number) for number in range(6)] == [True, False, True, False, False, False]
+    later = known.after(look(4, 6, {1, 3, 4, 5}, {3, 5}, now_ms=9))
+    assert later == Settled(6, {3: 5, 5: 9})
+
+
+def test_a_look_settles_nothing_that_it_did_not_read() -> None:
+    doubted = Settled(4, {1: 5}).doubting([2], now_ms=7)
+    assert doubted == Settled(4, {1: 5, 2: 7})
+    assert doubted.after(look(4, 6, {1, 4, 5}, set())) == Settled(6, {2: 7})
+
+
+def test_a_look_that_began_at_a_later_note_says_nothing_about_the_ledgers_before() -> None:
+    lost = Settled()
+    assert lost.after(look(4, 6, {4, 5}, set())) == lost
+
+
+def test_a_late_look_takes_nothing_back() -> None:
+    known = Settled(9, {7: 5})
+    assert known.after(look(2, 6, {2, 3, 4, 5}, {4})) == known
+
+
+def test_doubts_are_only_about_settled_ledgers() -> None:
+    known = Settled(4, {1: 5})
+    assert known.doubting([1, 4, 9], now_ms=7) == known
+
+
+def test_looks_at_the_same_time_may_be_noted_in_any_order() -> None:
+    looks = [
+        look(0, 3, {0, 1, 2}, {1}),
+        look(0, 5, {0, 1, 2, 3, 4}, {4}),
+        look(0, 3, {0, 1, 2}, {1}),
+    ]
+    for order in itertools.permutations(looks):
+        known = Settled()
+        for one in order:
+            known = known.after(one)
+        assert known.below == 5
+        assert 4 in known.exceptions
+
+
+def test_an_id_without_a_record_is_given_up_after_a_day() -> None:
+    known = Settled(4, {1: 1000})
+    after = int(settling.UNBORN_SECONDS * 1000)
+    assert not known.is_given_up(1, 999 + after)
+    assert known.is_given_up(1, 1000 + after)
+    assert not known.is_given_up(2, 2**60)
+
+
+def test_with_too_many_exceptions_the_later_ledgers_count_as_new() -> None:
+    ids = set(range(0, 2 * EXCEPTIONS_MAX + 4, 2))
+    known = Settled().after(look(0, 2 * EXCEPTIONS_MAX + 9, ids, ids))
+    assert len(known.exceptions) == EXCEPTIONS_MAX
+    assert known.below == 2 * EXCEPTIONS_MAX
+    assert known.has(1)
+    assert not known.has(2 * EXCEPTIONS_MAX + 1)
