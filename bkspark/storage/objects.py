@@ -1,11 +1,10 @@
 """Write-once objects under a place of an object store, also large ones sent in parts."""
 
-import io
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
-from bkspark import environment, progress
+from bkspark import environment
 from bkspark.errors import InvalidRequestError
 from bkspark.storage.address import S3Place
 from bkspark.storage.connection import (
@@ -13,30 +12,10 @@ from bkspark.storage.connection import (
     ObjectTaken,
     RangeBehindEnd,
     S3Doubt,
-    call,
-    get,
     repeated,
 )
-
-# --- body ----------------------------------------------------------------------------------------
-# A request body with progress reports during the sending.
-
-
-SMALL_BYTES = 2**18
-"""A body up to this size is sent at once, without progress reports."""
-
-
-class ReportedBytes(io.BytesIO):
-    """Bytes that report progress to their maker's task when read for sending, in any thread."""
-
-    def __init__(self, data: bytes) -> None:
-        super().__init__(data)
-        self._report = progress.reporter()
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        self._report()
-        return super().read(size)
-
+from bkspark.storage.contract import ObjectStore, Parts
+from bkspark.storage.s3 import S3Objects
 
 # --- objects -------------------------------------------------------------------------------------
 # Write-once objects under a place of an object store.
@@ -59,7 +38,6 @@ class ReportedBytes(io.BytesIO):
 
 SENTINEL_BYTES = 16
 _SIGN_BEGIN = b"\0bkspark "
-_TOKEN = "bkspark-token"
 
 
 def make_sentinel(word: str) -> bytes:
@@ -104,6 +82,7 @@ class Objects:
 
     def __init__(self, place: S3Place) -> None:
         self.place = place
+        self.store: ObjectStore = S3Objects(place)
 
     def create(self, name: str, data: bytes, *, once: bool = False) -> Created | None:
         """Make an object if there is none of that name, durable on return.
@@ -135,13 +114,12 @@ class Objects:
         Raises:
             S3Doubt: the object may be there now, or later.
         """
-        condition = {"IfMatch": etag} if etag else {"IfNoneMatch": "*"}
         sent = 0
 
         def put() -> None:
             nonlocal sent
             sent += 1
-            call("put_object", **self.address(name), Body=data, **condition)
+            self.store.put(self.place.key(name), data, replaced=etag)
 
         try:
             repeated(put)
@@ -179,9 +157,9 @@ class Objects:
         # A range cannot be empty, and one from the start has room for a sentinel; extra bytes are
         # cut off again.
         least = 1 if begin else SENTINEL_BYTES
-        last = "" if length is None else begin + max(length, least) - 1
+        end = None if length is None else begin + max(length, least)
         try:
-            found = self._get(name, Range=f"bytes={begin}-{last}")
+            found = self._get(name, begin, end)
         except RangeBehindEnd:
             if begin == 0:
                 # An object without a single byte was not made by bkspark.
@@ -209,49 +187,29 @@ class Objects:
 
     def _listed(self, folder: str, after: str = "") -> dict[str, tuple[str, int]]:
         prefix = self.place.key(f"{folder}/" if folder else "")
-        arguments: dict[str, Any] = {
-            "store": self.place.store,
-            "Bucket": self.place.bucket,
-            "Prefix": prefix,
-            "Delimiter": "/",
-        }
-        if after:
-            arguments["StartAfter"] = prefix + after
+        first = prefix + after if after else ""
         found: dict[str, tuple[str, int]] = {}
+        after_page = ""
         while True:
-            answer = repeated(lambda: call("list_objects_v2", **arguments))
-            for entry in answer.get("Contents", ()):
-                found[entry["Key"].removeprefix(prefix)] = (entry["ETag"], entry["Size"])
-            for entry in answer.get("CommonPrefixes", ()):
-                found[entry["Prefix"].removeprefix(prefix)] = ("", 0)
-            if not answer.get("IsTruncated"):
+            page = repeated(partial(self.store.list_page, prefix, first, after_page))
+            found |= {key.removeprefix(prefix): seen for key, seen in page.objects.items()}
+            found |= {folder.removeprefix(prefix): ("", 0) for folder in page.folders}
+            after_page = page.next
+            if not after_page:
                 # Some consoles make an object for the folder itself.
                 found.pop("", None)
                 return found
-            arguments["ContinuationToken"] = answer["NextContinuationToken"]
 
     def delete(self, name: str) -> None:
         """Remove an object, which may be gone already: not every store reports a missing object."""
         with suppress(NoSuchObject):
-            repeated(lambda: call("delete_object", **self.address(name)))
-
-    def address(self, name: str) -> dict[str, str]:
-        """The arguments of ``connection.call`` for the object ``name``."""
-        place = self.place
-        return {"store": place.store, "Bucket": place.bucket, "Key": place.key(name)}
+            repeated(lambda: self.store.delete(self.place.key(name)))
 
     def _create(self, name: str, body: bytes, *, once: bool) -> Created | None:
         token = environment.token()
 
         def put() -> Created:
-            answer = call(
-                "put_object",
-                **self.address(name),
-                Body=ReportedBytes(body) if len(body) > SMALL_BYTES else body,
-                IfNoneMatch="*",
-                Metadata=marked_by(token),
-            )
-            return Created(token, str(answer["ETag"]))
+            return Created(token, self.store.put(self.place.key(name), body, token=token))
 
         try:
             # The same bytes and token each time, so a repeated create cannot succeed twice while
@@ -266,19 +224,12 @@ class Objects:
         found = self._get(name)
         return found and _understood(found)
 
-    def _get(self, name: str, **header: str) -> Found | None:
+    def _get(self, name: str, begin: int = 0, end: int | None = None) -> Found | None:
         try:
-            answer, data = repeated(lambda: get(**self.address(name), **header))
+            found = repeated(lambda: self.store.get(self.place.key(name), begin, end))
         except NoSuchObject:
             return None
-        token = str(answer.get("Metadata", {}).get(_TOKEN, ""))
-        size = _size_behind(answer) if header else len(data)
-        return Found(data, size, token, str(answer["ETag"]))
-
-
-def marked_by(token: str) -> dict[str, str]:
-    """User metadata of an object whose creator is ``token``."""
-    return {_TOKEN: token}
+        return Found(found.data, found.size, found.token, found.etag)
 
 
 def _understood(found: Found) -> Found:
@@ -302,14 +253,6 @@ def _plain(data: bytes) -> bytes:
     if _is_sign(data):
         raise InvalidRequestError(f"{data!r} is a reserved value and cannot be stored")
     return data
-
-
-def _size_behind(answer: dict[str, Any]) -> int:
-    """The whole object's length, from the answer to a range request."""
-    size = str(answer.get("ContentRange", "")).rpartition("/")[2]
-    if not size.isdecimal():
-        raise S3Doubt("the store does not support requests for a range of bytes")
-    return int(size)
 
 
 # --- upload --------------------------------------------------------------------------------------
@@ -337,8 +280,8 @@ class Upload:
         self._name = name
         self._token = environment.token()
         self._rest = bytearray()
-        self._upload_id = ""
-        self._etags: list[str] = []
+        self._parts: Parts | None = None
+        self._sent = 0
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self._rest += memoryview(data).cast("B")
@@ -348,24 +291,13 @@ class Upload:
 
     def send(self, part: bytes) -> None:
         """Send ``part`` now; only the last part may be shorter than 5 MiB."""
-        if not self._upload_id:
+        if self._parts is None:
+            store, key = self._objects.store, self._objects.place.key(self._name)
             # Not repeated in doubt: a second upload would stay behind for good.
-            answer = repeated(
-                lambda: call(
-                    "create_multipart_upload",
-                    **self._objects.address(self._name),
-                    Metadata=marked_by(self._token),
-                ),
-                only_if_refused=True,
-            )
-            self._upload_id = str(answer["UploadId"])
-        number = len(self._etags) + 1
-        answer = repeated(
-            lambda: call(
-                "upload_part", **self._address(), PartNumber=number, Body=ReportedBytes(part)
-            )
-        )
-        self._etags.append(str(answer["ETag"]))
+            self._parts = repeated(lambda: store.begin(key, self._token), only_if_refused=True)
+        parts = self._parts
+        repeated(lambda: parts.send(part))
+        self._sent += 1
 
     def finish(self) -> Created | None:
         """Make the object visible; None if another creator's object is there.
@@ -373,47 +305,35 @@ class Upload:
         Raises:
             S3Doubt: the object may be there now, or later.
         """
-        if not self._upload_id:
+        if self._parts is None:
             return self._objects.create(self._name, bytes(self._rest))
         if self._rest:
             self.send(bytes(self._rest))
-        created = self._complete()
+        created = self._complete(self._parts)
         if created is not None:
-            self._upload_id = ""
+            self._parts = None
         return created
 
     def discard(self) -> None:
         """Remove all parts, as far as the store allows; harmless at any time."""
         self._rest.clear()
-        if self._upload_id:
+        if self._parts is not None:
             with suppress(S3Doubt):
-                call("abort_multipart_upload", **self._address())
-            self._upload_id = ""
+                self._parts.abandon()
+            self._parts = None
 
-    def _complete(self) -> Created | None:
+    def _complete(self, parts: Parts) -> Created | None:
         try:
             # The same parts under the same number each time, so the completion cannot happen twice.
-            answer = repeated(self._send_end)
+            etag = repeated(parts.finish)
         except ObjectTaken:
             return self._objects.own(self._name, self._token)
         except S3Doubt as doubt:
             return self._objects.own(self._name, self._token, doubt)
-        return Created(self._token, str(answer["ETag"]))
-
-    def _send_end(self) -> dict[str, Any]:
-        parts = [{"PartNumber": n, "ETag": etag} for n, etag in enumerate(self._etags, start=1)]
-        return call(
-            "complete_multipart_upload",
-            **self._address(),
-            MultipartUpload={"Parts": parts},
-            IfNoneMatch="*",
-        )
-
-    def _address(self) -> dict[str, str]:
-        return {**self._objects.address(self._name), "UploadId": self._upload_id}
+        return Created(self._token, etag)
 
     def _part_bytes(self) -> int:
-        return min(PART_BYTES << (len(self._etags) // _PARTS_PER_LENGTH), _PART_BYTES_MAX)
+        return min(PART_BYTES << (self._sent // _PARTS_PER_LENGTH), _PART_BYTES_MAX)
 
 
 # --- probe ---------------------------------------------------------------------------------------

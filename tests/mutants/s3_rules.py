@@ -14,8 +14,8 @@ MUTANTS = (
     # --- objects ---------------------------------------------------------------------------------
     Mutant(
         "an object is put without the condition",
-        "Objects._create",
-        DropArgument("IfNoneMatch"),
+        "S3Objects.put",
+        Replace("{'IfMatch': replaced} if replaced else {'IfNoneMatch': '*'}", "{}"),
         (f"{CREATE}::test_a_race_has_one_winner", f"{PROBE}::test_one_that_does"),
     ),
     Mutant(
@@ -64,7 +64,10 @@ MUTANTS = (
     Mutant(
         "each request that makes an object has another token",
         "Objects._create",
-        Replace("marked_by(token)", "marked_by(environment.token())"),
+        Replace(
+            "self.store.put(self.place.key(name), body, token=token)",
+            "self.store.put(self.place.key(name), body, token=environment.token())",
+        ),
         (f"{CREATE}::test_it_is_one_request",),
     ),
     Mutant(
@@ -110,7 +113,7 @@ MUTANTS = (
     ),
     Mutant(
         "a store that answers no request for a range is believed",
-        "_size_behind",
+        "s3._size_behind",
         Replace(
             "if not size.isdecimal():\n    ...",
             "size = size or '0'\n"
@@ -134,7 +137,7 @@ MUTANTS = (
     Mutant(
         "only the first page of a listing is read",
         "Objects._listed",
-        Replace("not answer.get('IsTruncated')", "True"),
+        Replace("not after_page", "True"),
         (f"{LOOKS}::test_a_listing_is_read_to_its_end",),
     ),
     Mutant(
@@ -152,13 +155,8 @@ MUTANTS = (
     # --- uploads ---------------------------------------------------------------------------------
     Mutant(
         "an upload replaces what is there",
-        "Upload._send_end",
-        Replace(
-            "return call('complete_multipart_upload', **self._address(), "
-            "MultipartUpload={'Parts': parts}, IfNoneMatch='*')",
-            "return call('complete_multipart_upload', **self._address(), "
-            "MultipartUpload={'Parts': parts})",
-        ),
+        "S3Parts.finish",
+        DropArgument("IfNoneMatch"),
         (f"{UPLOAD}::test_the_object_of_another_stays",),
     ),
     Mutant(
@@ -171,11 +169,8 @@ MUTANTS = (
         "an upload is begun again in doubt",
         "Upload.send",
         Replace(
-            "answer = repeated(lambda: call('create_multipart_upload', "
-            "**self._objects.address(self._name), Metadata=marked_by(self._token)), "
-            "only_if_refused=True)",
-            "answer = repeated(lambda: call('create_multipart_upload', "
-            "**self._objects.address(self._name), Metadata=marked_by(self._token)))",
+            "repeated(lambda: store.begin(key, self._token), only_if_refused=True)",
+            "repeated(lambda: store.begin(key, self._token))",
         ),
         (f"{UPLOAD}::test_it_is_begun_once_in_doubt",),
     ),

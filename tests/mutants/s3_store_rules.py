@@ -167,8 +167,8 @@ MUTANTS = (
     ),
     Mutant(
         "a record in S3 is put without a condition",
-        "Objects.put_if",
-        Replace("{'IfMatch': etag} if etag else {'IfNoneMatch': '*'}", "{}"),
+        "S3Objects.put",
+        Replace("{'IfMatch': replaced} if replaced else {'IfNoneMatch': '*'}", "{}"),
         (f"{METADATA}::test_another_client_between_any_two_requests[replace-replace]",),
     ),
     Mutant(

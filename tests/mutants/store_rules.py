@@ -23,15 +23,9 @@ MUTANTS = (
     ),
     Mutant(
         "a request goes to the default store",
-        "Objects.address",
+        "S3Objects.__init__",
         Replace("place.store", "''"),
         (TWO_SERVERS, TWO_PLACES),
-    ),
-    Mutant(
-        "a listing goes to the default store",
-        "Objects._listed",
-        Replace("self.place.store", "''"),
-        (TWO_PLACES,),
     ),
     Mutant(
         "a bookie is looked for in the default store",
