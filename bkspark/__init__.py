@@ -20,6 +20,7 @@ from bkspark.errors import (
     NoSuchTableError,
     NotEnoughBookiesError,
     NothingSentError,
+    NotLeaderError,
     OutcomeUnknownError,
     TableChangedError,
     TableUnavailableError,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from bkspark.bookkeeper import BookKeeper
+    from bkspark.cluster.election import Election
     from bkspark.ledger.handles.adv_handle import AdvWriteHandle
     from bkspark.ledger.handles.read_handle import Entry, ReadHandle
     from bkspark.ledger.handles.settings import ReaderSettings, WriterSettings
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 _LOADED_WHEN_ASKED_FOR = {
     "AdvWriteHandle": "bkspark.ledger.handles.adv_handle",
     "BookKeeper": "bkspark.bookkeeper",
+    "Election": "bkspark.cluster.election",
     "Entry": "bkspark.ledger.handles.read_handle",
     "LogEntry": "bkspark.log.log_handle",
     "LogHandle": "bkspark.log.log_handle",
@@ -248,6 +251,7 @@ __all__ = [
     "BookKeeperError",
     "BookieUnavailableError",
     "CorruptDataError",
+    "Election",
     "Entry",
     "InvalidRequestError",
     "InvalidTermError",
@@ -262,6 +266,7 @@ __all__ = [
     "NoSuchLedgerError",
     "NoSuchTableError",
     "NotEnoughBookiesError",
+    "NotLeaderError",
     "NothingSentError",
     "OutcomeUnknownError",
     "ReadHandle",

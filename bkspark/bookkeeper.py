@@ -9,6 +9,7 @@ from bkspark.admin.absent_bookies import declare_lost
 from bkspark.cluster import arguments, client_metrics
 from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.election import Election
 from bkspark.cluster.guards import BoundToProcess
 from bkspark.cluster.log_messages import leave_out
 from bkspark.cluster.password import Password, make_digester
@@ -316,6 +317,32 @@ class BookKeeper(BoundToProcess):
             NoSuchLedgerError: there is no such log.
         """
         return delete_log(self._cluster, name)
+
+    def election(
+        self,
+        name: str,
+        *,
+        on_lost: Callable[[], object] = lambda: None,
+        timeout: float | None = None,
+    ) -> Election:
+        """Return the election of one leader among the processes that take part in it.
+
+            with bk.election("ingest") as election:          # waits until this process leads
+                with bk.open_log("events").writer(election=election) as writer:
+                    ...
+
+        An election is advisory: it says which process should write, and fencing protects the log.
+
+        Args:
+            on_lost: called once, in another thread, when this process leads no longer before the
+                block ends. It may come late if the metadata store does not answer;
+                ``election.is_leader`` is never late.
+            timeout: seconds to wait for the leadership. None waits for ever.
+
+        Raises:
+            InvalidRequestError: the name or the timeout is not valid.
+        """
+        return Election(self._cluster, name, on_lost=on_lost, timeout=timeout)
 
     def list_logs(self) -> list[str]:
         """The names of all logs, in ascending order, with logs whose record cannot be read."""

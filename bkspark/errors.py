@@ -9,6 +9,7 @@
     ├── NotEnoughBookiesError              add bookies or wait; nothing was acknowledged
     ├── BookieUnavailableError             the bookie's data is UNKNOWN, never "absent"
     ├── MetadataVersionError               another client changed the record; read again
+    ├── NotLeaderError                     another process leads; enter the election again
     ├── UnauthorizedError                  give the right ledger password
     ├── NothingSentError                   nothing was changed: the process could not ask
     ├── OutcomeUnknownError                the outcome is unknown; recover, then decide
@@ -80,6 +81,10 @@ class BookieUnavailableError(BookKeeperError):
 
 class MetadataVersionError(BookKeeperError):
     """Another client changed the record first. Read the record again."""
+
+
+class NotLeaderError(BookKeeperError):
+    """This process does not lead the election. Nothing was changed."""
 
 
 class UnauthorizedError(BookKeeperError):

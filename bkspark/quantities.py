@@ -1,13 +1,17 @@
-"""Parses sizes and times as users write them: ``64MB``, ``1h30m``.
+"""Sizes and times as users write and read them: ``64MB``, ``1h30m``.
 
 Units of bytes are Spark's: a kB is 1024 bytes, an MB 1024 kB. Times without a unit are in seconds.
 """
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from math import isfinite
 
 from bkspark.errors import InvalidRequestError
+
+CALENDAR_END_MS = 253_402_300_799_000
+"""The last second of the year 9999."""
 
 _NUMBER = r"(?:[0-9][0-9_]*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _ONE = re.compile(rf"\s*({_NUMBER})\s*([A-Za-z]*)\s*")
@@ -83,6 +87,12 @@ def seconds_of(what: str) -> Callable[[str | float], float]:
         return seconds(what, given)
 
     return parse
+
+
+def timestamp(milliseconds: int) -> datetime | None:
+    """Return the time; None if not recorded, or outside of the calendar."""
+    is_known = 0 < milliseconds <= CALENDAR_END_MS
+    return datetime.fromtimestamp(milliseconds / 1000, UTC) if is_known else None
 
 
 def _sum(what: str, given: str | float, units: Mapping[str, float], wanted: str) -> float:

@@ -16,7 +16,6 @@ from bkspark.admin.maintenance import (
     Report,
     noted,
 )
-from bkspark.admin.views import timestamp
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.fan_out import no_heartbeat
 from bkspark.cluster.password import Password, make_digester
@@ -26,6 +25,7 @@ from bkspark.log.truncation import Truncation, TruncationPlan
 from bkspark.protocol.bounds import TARGET_BYTES
 from bkspark.protocol.log.compaction import MergeRange, runs_of
 from bkspark.protocol.log.record import LogRecord
+from bkspark.quantities import timestamp
 
 # The parts that move rows load Arrow, which a truncation does without.
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ and bookies, not with entries. Views are for people: no decision uses the times 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from bkspark.admin.auditing.audit import gaps_of
@@ -25,6 +24,7 @@ from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.ledger_list import LOST_ENTRIES, LoggedLedger, versions_of
 from bkspark.protocol.log.record import LogRecord
+from bkspark.quantities import timestamp
 from bkspark.storage.address import shown_url
 
 # Arrow is imported by the functions for tables and columns: most commands need neither.
@@ -39,9 +39,6 @@ Row = dict[str, Any]
 
 LISTED = "listed"
 DROPPED = "dropped"
-
-CALENDAR_END_MS = 253_402_300_799_000
-"""The last second of the year 9999."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +66,6 @@ def columns_of(schema: bytes) -> list[str]:
     from bkspark.format import arrow_schema
 
     return [f"{field.name}: {field.type}" for field in arrow_schema.decode(schema)]
-
-
-def timestamp(milliseconds: int) -> datetime | None:
-    """Return the time; None if not recorded, or outside of the calendar."""
-    is_known = 0 < milliseconds <= CALENDAR_END_MS
-    return datetime.fromtimestamp(milliseconds / 1000, UTC) if is_known else None
 
 
 def quorum_of(record: LogRecord | LedgerMetadata) -> Row:

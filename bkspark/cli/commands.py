@@ -126,7 +126,7 @@ class _Watch:
 
 def _line(report: Report) -> str:
     """Return the time, the work done, and the first remaining problem."""
-    from bkspark.admin.views import timestamp
+    from bkspark.quantities import timestamp
 
     said = [outcome(report)] if report.done else []
     said += [f"{left.subject}: {left.reason}" for left in report.left[:1]]

@@ -23,7 +23,7 @@ from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
 from bkspark.protocol.log.record import LogRecord
-from bkspark.quantities import plural
+from bkspark.quantities import plural, timestamp
 
 # --- bookie health -------------------------------------------------------------------------------
 # Problems of a cluster's bookies, for the commands that check a cluster.
@@ -393,7 +393,7 @@ def _last_collection(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _ended(report: ReportRecord) -> str:
-    shown = views.timestamp(report.ended_ms)
+    shown = timestamp(report.ended_ms)
     return "at an unknown time" if shown is None else f"{shown:%Y-%m-%d %H:%M}Z"
 
 

@@ -1,10 +1,11 @@
-"""Guards of objects against use in another process, or in a callback that must not wait."""
+"""Guards against use in another process, waits in a callback, and changes without permission."""
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NoReturn, Self
 
 from bkspark.errors import InvalidRequestError
@@ -91,3 +92,31 @@ class CallbackGuard:
                 future.set_exception(outcome)
             else:
                 future.set_result(outcome)
+
+
+# --- permission ----------------------------------------------------------------------------------
+# Asks before each change of a record whether the change is still wanted.
+
+
+_ask: ContextVar[Callable[[], None] | None] = ContextVar("asked_before_changes", default=None)
+
+
+@contextmanager
+def asking(ask: Callable[[], None] | None) -> Iterator[None]:
+    """Call ``ask`` before each change of a record that this task makes inside the block.
+
+    Args:
+        ask: raises to refuse the change; it may read records. None: no question.
+    """
+    token = _ask.set(ask)
+    try:
+        yield
+    finally:
+        _ask.reset(token)
+
+
+def before_change() -> None:
+    """Ask as ``asking`` says, before a change is sent."""
+    ask = _ask.get()
+    if ask is not None:
+        ask()

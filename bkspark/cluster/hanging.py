@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 from bkspark import environment, progress
-from bkspark.cluster.guards import BoundToProcess
+from bkspark.cluster.guards import BoundToProcess, before_change
 from bkspark.errors import BookKeeperError, OutcomeUnknownError
 from bkspark.metadata import freshness, patience
-from bkspark.metadata.contract import MetadataStore, VersionedBytes, pays_to_read
+from bkspark.metadata.contract import MetadataStore, VersionedBytes, pays_to_read, sessions_of
 from bkspark.progress import Progress, overslept, reported_to
 from bkspark.protocol.bookies import Quarantine
 from bkspark.storage import devices
@@ -229,6 +229,7 @@ class PatientStore:
         self._inner = inner
         self._seconds = seconds
         self.pays_to_read = pays_to_read(inner)
+        self.sessions = sessions_of(inner)
 
     @property
     def uri(self) -> str:
@@ -277,6 +278,7 @@ class TimedStore(BoundToProcess):
         self._seconds = seconds
         self._is_closed = False
         self.pays_to_read = pays_to_read(inner)
+        self.sessions = sessions_of(inner)
 
     def __del__(self) -> None:
         """Close a store dropped without ``close``, in another thread because closing may take a
@@ -299,6 +301,7 @@ class TimedStore(BoundToProcess):
         return self._ask(lambda: self._inner.get(key))
 
     def put(self, key: str, value: bytes, expected: int | None) -> int:
+        before_change()
         return self._ask(lambda: self._inner.put(key, value, expected))
 
     def is_current(self, key: str, seen: VersionedBytes) -> bool:

@@ -24,6 +24,7 @@ In the metadata store::
     reports/<verb>               when a maintenance verb ran last, and its findings: for people
     leases/<verb>                which process runs a maintenance verb (advisory)
     leases/<verb>.<log>          which process runs it on this log (advisory)
+    leases/election.<name>       which process leads (advisory); a row of candidates in ZooKeeper
 
 ``<ledger>`` and ``<term>`` are 16 and 8 hex digits, ``<shard>`` the last two of the ledger's,
 ``<token>`` and ``<attempt>`` 32, ``<page>`` the log's generation in 8 and a token. Names that come
@@ -278,7 +279,7 @@ def settled_key(verb: str) -> str:
 
 
 def lease_key(name: str) -> str:
-    """Return the key of a lease: of a verb, or of a verb on one log (``offload.<log>``)."""
+    """Return the key of a lease: of a verb (``repair``), or on one log (``offload.<log>``)."""
     verb, of_log, log = name.partition(".")
     return f"{LEASES_PREFIX}/{_verb(verb)}{of_log}{log_name(log) if of_log else ''}"
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from bkspark import environment
 from bkspark.cluster import arguments
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.election import Election
 from bkspark.cluster.guards import BoundToProcess
 from bkspark.cluster.password import Password, make_digester, require_of_use
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
@@ -335,6 +336,7 @@ class LogHandle(BoundToProcess):
         roll_entries: int | None = None,
         roll_seconds: float | None = None,
         settings: WriterSettings = USUAL,
+        election: Election | None = None,
     ) -> LogWriter:
         """Fence the log's writer, recover its ledger, and become the log's one writer.
 
@@ -343,17 +345,26 @@ class LogHandle(BoundToProcess):
                 gets at most twice these bytes or entries, and one more group. An unbounded log
                 stays in its ledger, and begins a new fragment there.
             settings: time limits and deferred sync.
+            election: refuse to fence, and to change a record, unless this process leads it.
 
         Raises:
             LedgerClosedError: the log is sealed.
+            NotLeaderError: another process leads the election. The log is still that process's.
             NotEnoughBookiesError: the last ledger cannot be recovered yet. The message says why.
             UnauthorizedError: the password is missing or wrong. No writer was fenced.
             InvalidRequestError: the log was opened with a password that it does not need, or a
                 limit is no number above 0.
         """
         policy = RollPolicy(roll_bytes, roll_entries, roll_seconds)
+        if election is not None:
+            what, hint = "election must be an Election", "bk.election(name) makes one"
+            arguments.instance(what, election, Election, hint=hint)
         require_of_use(self.record, self._password)
-        return LogWriter(self._cluster, self.name, self._password, policy, settings=settings)
+        return LogWriter(
+            *(self._cluster, self.name, self._password, policy),
+            settings=settings,
+            election=election,
+        )
 
     def resolve_outcome(self, undecided: Undecided) -> range:
         """Find out which of a fenced writer's entries are in the log.

@@ -12,6 +12,7 @@ from functools import partial
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.election import Election
 from bkspark.cluster.guards import CallbackGuard
 from bkspark.cluster.password import Password
 from bkspark.errors import (
@@ -59,6 +60,7 @@ class LogWriter(ClosedAtEnd):
         NotEnoughBookiesError: the last ledger cannot be recovered yet; the message gives the
             reason.
         UnauthorizedError: the password is missing or wrong. No writer was fenced.
+        NotLeaderError: this process does not lead the election.
     """
 
     def __init__(
@@ -69,9 +71,11 @@ class LogWriter(ClosedAtEnd):
         policy: RollPolicy = rolling.NEVER,
         *,
         settings: WriterSettings = USUAL,
+        election: Election | None = None,
     ) -> None:
         self.roll_error: BookKeeperError | None = None
-        self._tail = LogTail(cluster, log_name, password)
+        ask = None if election is None else election.require_leader
+        self._tail = LogTail(cluster, log_name, password, ask=ask)
         tail = self._tail.open()
         self._segments = Segments(
             *(cluster, password, policy, settings),

@@ -55,7 +55,7 @@ After another writer has opened the log, the tail is that writer's, and nothing 
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -65,6 +65,7 @@ import pyarrow as pa
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun
+from bkspark.cluster.guards import asking
 from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import Versioned, back_off
 from bkspark.errors import (
@@ -155,6 +156,8 @@ class LogTail:
             older run is refused before the fence.
         adopted: use this OPEN ledger, which is on no list and has the caller's token, not a new
             one.
+        ask: called by ``open`` before each change of a record, and so before it fences; raises to
+            refuse.
     """
 
     def __init__(
@@ -166,12 +169,14 @@ class LogTail:
         *,
         run: StreamRun | None = None,
         adopted: int | None = None,
+        ask: Callable[[], None] | None = None,
     ) -> None:
         self.log_name = log_name
         self._cluster = cluster
         self._password = password
         self._rows = rows
         self._run = run
+        self._ask = ask
         self._adopted = adopted
         self._made: CreatedLedger | None = None  # and on no list yet
         self._made_for = 0
@@ -189,10 +194,12 @@ class LogTail:
             NotEnoughBookiesError: the tail cannot be recovered, or too few bookies for a ledger.
             InvalidRequestError: the rows' schema does not fit.
             UnauthorizedError: the password is missing or wrong; nothing was fenced.
+            BookKeeperError: as raised by ``ask``.
         """
         try:
             for attempt in range(TRIES_MAX):
-                found = self._try_open()
+                with asking(self._ask):
+                    found = self._try_open()
                 if found is not None:
                     logger.info(
                         "log %s: taken over, and its previous writer is fenced; ledger %d is its "

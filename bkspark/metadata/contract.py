@@ -88,6 +88,53 @@ def pays_to_read(store: MetadataStore) -> bool:
     return bool(getattr(store, "pays_to_read", False))
 
 
+class PlaceInRow(Protocol):
+    """A place in a row, which ends with its session."""
+
+    def is_there(self, *, is_surely: bool) -> bool:
+        """Return whether the place is still held.
+
+        Args:
+            is_surely: ask as of now; otherwise the answer may be a moment old.
+        """
+        ...
+
+    def leave(self) -> None:
+        """Give up the place. May be repeated."""
+        ...
+
+
+class Sessions(Protocol):
+    """The sessions of a store that notices the end of its clients.
+
+    Attributes:
+        session_seconds: a session lasts so long after the last answer that its client got.
+    """
+
+    @property
+    def session_seconds(self) -> float: ...
+
+    def first_place(self, key: str, text: str, seconds: float) -> PlaceInRow | None:
+        """Stand in the row of ``key``, and return when first; None after ``seconds``.
+
+        Args:
+            text: shown to others in ``row``.
+
+        Raises:
+            OutcomeUnknownError: the store gave no certain answer; this process is in no row.
+        """
+        ...
+
+    def row(self, key: str) -> Sequence[str]:
+        """The texts of those in the row, in order; none if there is no row."""
+        ...
+
+
+def sessions_of(store: MetadataStore) -> Sessions | None:
+    """The sessions of ``store``; None if it has no attribute of this name."""
+    return getattr(store, "sessions", None)
+
+
 class FormattableStore(MetadataStore, Protocol):
     """A metadata store that can initialise its own place."""
 

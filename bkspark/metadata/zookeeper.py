@@ -10,6 +10,7 @@ first use, so that users of other stores do not need it.
 """
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bkspark.errors import InvalidRequestError
@@ -19,7 +20,7 @@ from bkspark.storage.address import shown_url
 
 if TYPE_CHECKING:
     from bkspark.metadata.zookeeper_records import ZooKeeperRecords
-    from bkspark.metadata.zookeeper_session import ZooKeeperSession
+    from bkspark.metadata.zookeeper_session import SessionPlace, ZooKeeperSession
 
 # A server refuses packets of 1 MiB by cutting the connection, which would look like a lost answer.
 # The difference is for key, path, access list and headers.
@@ -85,6 +86,23 @@ class ZooKeeperMetadataStore:
 
     def delete(self, key: str) -> None:
         self._records().delete(_key(key))
+
+    @property
+    def sessions(self) -> "ZooKeeperMetadataStore":
+        """The store has sessions: it notices the end of a client."""
+        return self
+
+    @property
+    def session_seconds(self) -> float:
+        from bkspark.metadata import zookeeper_session
+
+        return zookeeper_session.SESSION_SECONDS
+
+    def first_place(self, key: str, text: str, seconds: float) -> "SessionPlace | None":
+        return self._records().first_place(_key(key), text, seconds)
+
+    def row(self, key: str) -> Sequence[str]:
+        return self._records().row(_key(key))
 
     def close(self) -> None:
         """Leave the servers. May be repeated; the next call connects again."""

@@ -8,6 +8,7 @@ removed, is never mistaken for a store without records, and a deleted record nev
     <root>/METADATA_STORE_1/<random>       the marker; the digit is this format
     <root>/records/<folder>/<name>         the value and nothing else
     <root>/deleted/<folder>/<name>         tombstone: the record was deleted for ever
+    <root>/rows/<folder>/<name>/<place>    a candidate of an election; ephemeral, and no record
 
 ``<folder>`` is the key up to its last part, with ':' for '/', or '~' for a key of one part. So
 all records lie equally deep, and none inside another. Version n of a record is version n-1 of its
@@ -31,6 +32,7 @@ from bkspark.metadata.contract import VersionedBytes, lost
 from bkspark.metadata.zookeeper_session import (
     Operation,
     RefusedError,
+    SessionPlace,
     ZooKeeperSession,
     create,
     delete,
@@ -132,6 +134,12 @@ class ZooKeeperRecords:
                 if refused.operation == 0:
                     self._make_folders(doing, key)
         raise _restless(key)
+
+    def first_place(self, key: str, text: str, seconds: float) -> SessionPlace | None:
+        return self._session.first_place(self._path("rows", key), text, seconds)
+
+    def row(self, key: str) -> Sequence[str]:
+        return self._session.row(self._path("rows", key))
 
     def _create(self, key: str, value: bytes) -> int:
         doing = f"put {key!r}"

@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from kazoo.exceptions import (
     ConnectionLoss,
     InvalidACLError,
     KazooException,
+    LockTimeout,
     NoAuthError,
     NodeExistsError,
     NoNodeError,
@@ -105,8 +107,8 @@ def _read(file: str) -> str:
 # A look for which a recent answer is enough leaves a watch with the server. Until the watch fires,
 # or the connection breaks, the answer is repeated without a request.
 #
-# Sessions hold no state, neither locks nor ephemeral nodes, so an expired session only costs a
-# reconnection (H34).
+# No record depends on a session, so an expired session only costs a reconnection (H34), and a place
+# in a row (``SessionPlace``), which is advisory.
 
 
 # A server that is silent for two thirds of this time is left for another.
@@ -118,6 +120,7 @@ CONNECT_SECONDS = 8.0
 ANSWER_SECONDS = patience.DEFAULT_SECONDS
 _CLOSE_SECONDS = 2.0
 _PAUSE_SECONDS = 0.05
+_SEQUENCE_LENGTH = 10
 _RECONNECT = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 0.5}
 
 # The request may have been carried out, or may still be.
@@ -235,6 +238,50 @@ class ZooKeeperSession:
         retried.
         """
         self._repeated(doing, lambda client, limit: _result(client.ensure_path_async(path), limit))
+
+    def first_place(self, folder: str, text: str, seconds: float) -> "SessionPlace | None":
+        """Stand in the row at ``folder`` by kazoo's lock; return when first, None in time.
+
+        The wait ends with an error if the connection is abandoned. A broken connection that comes
+        back keeps the place, unless the session has expired: then kazoo stands at the end again.
+        """
+        doing, client = f"stand in the row {folder}", self._client(_limit())
+        lock = client.Lock(folder, text)
+        with self._translated(doing, client):
+            try:
+                if not lock.acquire(timeout=None if seconds == inf else seconds):
+                    return None
+            except LockTimeout:
+                return None
+            except BaseException:  # an interrupted wait leaves no place behind
+                if lock.node is not None:
+                    client.delete_async(f"{folder}/{lock.node}")
+                raise
+        return SessionPlace(self, f"{folder}/{lock.node}")
+
+    def row(self, folder: str) -> Sequence[str]:
+        """The texts of the places in the row at ``folder``, the first place first."""
+        doing = f"look at the row {folder}"
+        _, places = self.contents(doing, folder) or (b"", [])
+        in_order = sorted(places, key=lambda place: place[-_SEQUENCE_LENGTH:])
+        found = (self.contents(doing, f"{folder}/{place}") for place in in_order)
+        return [place[0].decode(errors="replace") for place in found if place is not None]
+
+    def holds(self, doing: str, path: str) -> bool:
+        """Whether an ephemeral znode of the present session is there, as far as its server
+        knows.
+        """
+
+        def ask(client: KazooClient, limit: Countdown) -> bool:
+            found, session = _found(client.exists_async(path), limit), client.client_id
+            return bool(found and session) and found.ephemeralOwner == session[0]
+
+        held: bool = self._repeated(doing, ask)
+        return held
+
+    def remove(self, doing: str, path: str) -> None:
+        """Remove a znode that only this client uses, so the call is retried."""
+        self._repeated(doing, lambda client, limit: _found(client.delete_async(path), limit))
 
     def close(self) -> None:
         with self._lock if self._pid == os.getpid() else contextlib.nullcontext():
@@ -386,6 +433,27 @@ class ZooKeeperSession:
         self._finalizer = self._connected = self._watched = None
         self._confirmed = self._synced = _Confirmed()
         self._pid = os.getpid()
+
+
+class SessionPlace:
+    """The first place in a row: an ephemeral znode of a name that is used once."""
+
+    def __init__(self, session: ZooKeeperSession, path: str) -> None:
+        self._session = session
+        self._path = path
+
+    def is_there(self, *, is_surely: bool) -> bool:
+        doing = f"look whether {self._path} is there"
+        if not is_surely:
+            return self._session.holds(doing, self._path)
+        try:
+            with freshness.now():
+                return self._session.value(doing, self._path, self._path) is not None
+        except RefusedError:
+            return False
+
+    def leave(self) -> None:
+        self._session.remove(f"leave {self._path}", self._path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ EXPECTED = {
     "idempotent_append.py": "rows in the log: 20",
     "tail_log.py": "[90, 91, 92, 93, 94, 95, 96, 97, 98, 99]",
     "write_ahead_log.py": '"entry": 9',
+    "elected_writer.py": '"row": 19}',
 }
 DELTA = "delta_changes.py"
 DELTA_SAYS = ["captured: 20", "differences: 0", "in the table made again: 20"]

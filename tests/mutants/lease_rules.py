@@ -8,6 +8,10 @@ DEAD = f"{LEASES}::test_a_lease_of_another_system_is_dead_once_it_was_not_renewe
 GONE = f"{LEASES}::test_a_process_of_this_system_that_is_gone_holds_nobody_up"
 UNREADABLE = f"{LEASES}::test_a_record_that_cannot_be_read_stops_nobody"
 
+ELECTIONS = "tests/integration/log/test_elections.py"
+ASKS = f"{ELECTIONS}::test_each_change_of_a_takeover_asks_before"
+PAUSED = f"{ELECTIONS}::test_who_was_paused_does_not_take_the_log_back"
+
 MUTANTS = (
     Mutant(
         "a lease that is there is living",
@@ -17,11 +21,8 @@ MUTANTS = (
     ),
     Mutant(
         "who is at work does not renew",
-        "_Renewing._work",
-        Replace(
-            "not self._leases.renew(is_held=is_held)",
-            "not is_held and (not self._leases.renew(is_held=is_held))",
-        ),
+        "Keeping._renew",
+        Replace("self._claim.renew()", "True"),
         (f"{LEASES}::test_a_store_that_is_away_for_a_while_costs_a_renewal_and_no_more",),
     ),
     Mutant(
@@ -41,5 +42,35 @@ MUTANTS = (
         "Leases.take",
         Replace("continue", "return None"),
         (f"{LEASES}::test_two_that_come_at_once_are_told_apart",),
+    ),
+    Mutant(
+        "a change of a takeover is made by who leads no longer",
+        "TimedStore.put",
+        Replace("before_change()", "pass"),
+        (f"{ASKS}[False]", f"{ASKS}[True]"),
+    ),
+    Mutant(
+        "who leads no longer believes itself",
+        "Election.require_leader",
+        Replace("self.is_leader and self._claim.is_mine()", "self.is_leader"),
+        (f"{PAUSED}[False]", f"{PAUSED}[True]"),
+    ),
+    Mutant(
+        "who cannot renew its lease leads for ever",
+        "Keeping.is_held",
+        Replace("environment.monotonic() < self._renewed_at + self._claim.dead_seconds", "True"),
+        (f"{ELECTIONS}::test_a_leader_that_cannot_renew_knows_by_its_own_clock",),
+    ),
+    Mutant(
+        "a leader that cannot renew is not told",
+        "Keeping._renew",
+        Replace("return self.is_held", "return True"),
+        (f"{ELECTIONS}::test_a_leader_that_cannot_renew_knows_by_its_own_clock",),
+    ),
+    Mutant(
+        "the lease of another process is taken for one's own",
+        "Leases._names_me",
+        Replace("lease.token == self._mine.token", "True"),
+        (f"{PAUSED}[False]", f"{ELECTIONS}::test_who_lost_the_leadership_is_told_once"),
     ),
 )

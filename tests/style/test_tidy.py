@@ -54,7 +54,7 @@ STAMPS = {
     ),
     "admin/restored_records.py",
     *("admin/repairing/repair_command.py", "admin/scrubbing/scrub.py"),
-    *("admin/recovering.py", "admin/lease.py", "cli/commands.py"),
+    *("admin/recovering.py", "cluster/lease.py", "cli/commands.py"),
     *("cluster/admission.py", "cluster/cluster.py", "ledger/creating.py"),
     *("ledger/recovery/recoverer.py", "log/creating.py", "admin/bookies/reinitialising.py"),
     *("log/cursors.py", "log/log_handle.py", "log/compaction.py"),

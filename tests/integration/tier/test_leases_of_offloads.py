@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from bkspark import verbs
-from bkspark.admin import lease
-from bkspark.admin.lease import Leases
 from bkspark.admin.maintenance import Report
 from bkspark.cli import main
+from bkspark.cluster import lease
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.lease import Keeping, Leases
 from bkspark.errors import InvalidRequestError
 from bkspark.format import layout
 from tests.integration.rig import LOG
@@ -35,7 +35,7 @@ def test_a_second_offload_of_the_log_does_nothing(
     scene: Scene, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with Cluster(scene.rig.uri) as cluster:
-        renewing = lease._Renewing(_taken(cluster, f"offload.{LOG}"))
+        renewing = Keeping(_taken(cluster, f"offload.{LOG}"), lambda: None)
         try:
             report = offload(scene)
             [left] = report.left
@@ -55,7 +55,7 @@ def test_a_second_offload_of_the_log_does_nothing(
 def test_an_operator_ends_an_offload_that_is_running(scene: Scene) -> None:
     offload(scene)
     with Cluster(scene.rig.uri) as cluster:
-        renewing = lease._Renewing(_taken(cluster, f"offload.{LOG}"))
+        renewing = Keeping(_taken(cluster, f"offload.{LOG}"), lambda: None)
         try:
             assert offload(scene, table="", stop=True).done == {"stopped": 1}
         finally:

@@ -10,10 +10,11 @@ from dataclasses import replace
 import pytest
 
 from bkspark import environment, verbs
-from bkspark.admin import lease
-from bkspark.admin.lease import Leases, alone, this_process
+from bkspark.admin.lease import alone
 from bkspark.admin.maintenance import Report
+from bkspark.cluster import lease
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.lease import Leases, this_process
 from bkspark.errors import OutcomeUnknownError
 from bkspark.format import layout, upkeep_records
 from bkspark.format.upkeep_records import Lease

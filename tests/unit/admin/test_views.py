@@ -8,7 +8,6 @@ import pytest
 
 from bkspark.admin import views
 from bkspark.admin.auditing.copies import EVERYTHING
-from bkspark.admin.views import timestamp
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
@@ -16,6 +15,7 @@ from bkspark.errors import NoSuchLedgerError
 from bkspark.ledger.deleting import delete_ledger
 from bkspark.log.batch.commit import abort
 from bkspark.protocol.ledger.record import Transaction
+from bkspark.quantities import timestamp
 from bkspark.spark.options import VIEW_NAMES
 
 
