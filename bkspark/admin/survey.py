@@ -76,17 +76,16 @@ class Survey(Cluster):
         """Ids of all ledgers, including ledgers with unreadable records."""
         return self._ids(layout.LEDGERS_PREFIX)
 
-    def read_all(self) -> list[LedgerMetadata]:
-        """Read each record once to fill ``unreadable``; return the ledgers."""
-        found = [*self.ledgers.present(map(str, self.ledger_ids()))]
+    def read_all(self) -> "AllRecords":
+        """Read each record once, to fill ``unreadable``."""
+        ledgers = [*self.ledgers.present(map(str, self.ledger_ids()))]
         for ledger_id in self._ids(layout.RECOVERIES_PREFIX):
             self.upkeep.recoveries.get(str(ledger_id))
-        for _ in self.logs.present(self.log_names()):
-            """Each reads one record."""
+        logs = every_log(self, self.log_names())
         self.bookies()
         self.lost_members()
         self._counters.get(layout.LEDGER_COUNTER_KEY)
-        return [seen.value for seen in found]
+        return AllRecords([seen.value for seen in ledgers], logs)
 
     def _ids(self, prefix: str) -> list[int]:
         ids = []
@@ -101,6 +100,19 @@ class Survey(Cluster):
         if key not in self.unreadable:
             logger.warning("left out: metadata record %s: %s", key, error.args[0])
         self.unreadable[key] = str(error.args[0])
+
+
+@dataclass(frozen=True, slots=True)
+class AllRecords:
+    """The readable records of ledgers and of logs, tombstones included."""
+
+    ledgers: list[LedgerMetadata]
+    logs: list[LogRecord]
+
+
+def every_log(cluster: Cluster, names: Iterable[str]) -> list[LogRecord]:
+    """Return the records of the logs ``names``, tombstones included."""
+    return [seen.value for seen in cluster.logs.present(names)]
 
 
 # --- listed ledgers ------------------------------------------------------------------------------
@@ -124,16 +136,18 @@ class Gone:
 
 
 def gone_from_lists(
-    cluster: Cluster, log_names: Collection[str], known: Collection[int]
+    cluster: Cluster, logs: Iterable[LogRecord], known: Collection[int]
 ) -> Iterator[Gone]:
     """Yield the logs listing ledgers without a record, or with a tombstone only.
 
     Args:
+        logs: read before.
         known: ids of ledgers seen before. Records of other ledgers, and the lists naming them, are
             read once more, since a log may have dropped them meanwhile.
     """
-    for name in log_names:
-        unknown = [ledger_id for ledger_id in _listed(cluster, name) if ledger_id not in known]
+    for log in logs:
+        name = log.name
+        unknown = [ledger_id for ledger_id in log.listed_ids if ledger_id not in known]
         gone = [ledger_id for ledger_id in unknown if _is_gone(cluster, ledger_id)]
         if gone:  # unless the log has dropped them meanwhile
             gone = [ledger_id for ledger_id in _listed(cluster, name) if ledger_id in gone]

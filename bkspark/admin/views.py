@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bkspark.admin.auditing.audit import gaps_of
 from bkspark.admin.auditing.copies import EVERYTHING, Copies
 from bkspark.admin.auditing.findings import Short, gap_row
-from bkspark.admin.survey import UnfinishedRecovery, unfinished_recoveries
+from bkspark.admin.survey import UnfinishedRecovery, every_log, unfinished_recoveries
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.cluster.records import UNREAD
@@ -101,13 +101,13 @@ def all_ledgers(cluster: Cluster, log_name: str | None) -> Iterator[LedgerMetada
             yield seen.value
 
 
-def places_of_ledgers(cluster: Cluster) -> dict[int, str]:
+def places_of_ledgers(logs: Iterable[LogRecord]) -> dict[int, str]:
     """Return ``LISTED`` or ``DROPPED`` by ledger id, for ledgers known to their logs."""
     places: dict[int, str] = {}
-    for seen in cluster.logs.present(cluster.log_names()):
-        places |= dict.fromkeys(seen.value.listed_ids, LISTED)
-        places |= dict.fromkeys(seen.value.every_dropped_id(), DROPPED)
-        places |= dict.fromkeys(seen.value.every_waiting_id(), DROPPED)
+    for log in logs:
+        places |= dict.fromkeys(log.listed_ids, LISTED)
+        places |= dict.fromkeys(log.every_dropped_id(), DROPPED)
+        places |= dict.fromkeys(log.every_waiting_id(), DROPPED)
     return places
 
 
@@ -162,15 +162,16 @@ UNREADABLE = "UNREADABLE"
 
 def ledgers(cluster: Cluster, log_name: str | None) -> list[Row]:
     """One row per ledger, including tombstones; without a log also unreadable ledgers."""
-    rows = ledger_rows(cluster, all_ledgers(cluster, log_name))
+    found = list(all_ledgers(cluster, log_name))
+    places = places_of_ledgers(every_log(cluster, cluster.log_names()))
+    rows = ledger_rows(found, places)
     if log_name is None and cluster.unreadable:
-        rows += _unreadable_rows(cluster, places_of_ledgers(cluster))
+        rows += _unreadable_rows(cluster, places)
     return sorted(rows, key=lambda row: int(row["ledger_id"]))
 
 
-def ledger_rows(cluster: Cluster, found: Iterable[LedgerMetadata]) -> list[Row]:
+def ledger_rows(found: Iterable[LedgerMetadata], places: Mapping[int, str]) -> list[Row]:
     """The rows of ``ledgers`` for readable records."""
-    places = places_of_ledgers(cluster)
     return [
         {
             "ledger_id": ledger.ledger_id,

@@ -188,8 +188,9 @@ def _cluster(metadata_uri: str) -> Iterator[Finding]:
     try:
         with Survey(metadata_uri) as cluster:
             statuses, lost = cluster.probe(), cluster.lost_members()
-            named = health.named_members(cluster, cluster.read_all(), lost)
-            logs = health.read_logs(cluster)
+            everything = cluster.read_all()
+            named = health.named_members(cluster, everything.ledgers, lost)
+            logs = everything.logs
             undeleted = list(health.deletion_findings(logs))
             tables = list(_tables(cluster, [log for log in logs if log.tier is not None]))
             unreadable = list(health.unreadable_findings(cluster))

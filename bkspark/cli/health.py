@@ -145,11 +145,6 @@ def _writable(statuses: list[BookieStatus], lost: Collection[Member]) -> list[Bo
     return [status for status in statuses if status.may_join and status.member not in lost]
 
 
-def read_logs(cluster: Cluster) -> list[LogRecord]:
-    """Read the records of all logs once, tombstones included."""
-    return [seen.value for seen in cluster.logs.present(cluster.log_names())]
-
-
 def log_findings(
     logs: Iterable[LogRecord], statuses: list[BookieStatus], lost: Collection[Member]
 ) -> Iterator[Finding]:
@@ -258,13 +253,13 @@ class Health:
 
 def examine(cluster: Survey, shown_uri: str) -> Health:
     """Examine the whole cluster once."""
-    read = cluster.read_all()
+    everything = cluster.read_all()
+    read, logs = everything.ledgers, everything.logs
     statuses = cluster.probe()
     lost = cluster.lost_members()
     usable = {status.member for status in statuses if not status.problem}
-    ledgers = views.ledger_rows(cluster, read)
+    ledgers = views.ledger_rows(read, views.places_of_ledgers(logs))
     kept = _kept(read, ledgers)
-    logs = read_logs(cluster)
     found = [
         Finding(Level.OK, "cluster", f"{cluster.cluster_id} at {shown_uri}"),
         *bookie_findings(statuses, lost, named_members(cluster, read, lost)),
@@ -280,7 +275,7 @@ def examine(cluster: Survey, shown_uri: str) -> Health:
     told = {ledger["ledger_id"] for ledger in unclosed}
     found += _leftovers(ledgers, told, cluster.unreadable)
     found += deletion_findings(logs)
-    found += _missing_ledgers(cluster, ledgers)
+    found += _missing_ledgers(cluster, logs, ledgers)
     found += _last_audit(cluster)
     found += _last_scrub(cluster)
     found += _last_collection(cluster)
@@ -397,11 +392,13 @@ def _ended(report: ReportRecord) -> str:
     return "at an unknown time" if shown is None else f"{shown:%Y-%m-%d %H:%M}Z"
 
 
-def _missing_ledgers(cluster: Cluster, ledgers: list[views.Row]) -> Iterator[Finding]:
+def _missing_ledgers(
+    cluster: Cluster, logs: Iterable[LogRecord], ledgers: list[views.Row]
+) -> Iterator[Finding]:
     """Ledgers listed by a log but without a record."""
     deleting = LedgerState.DELETING.value
     known = {ledger["ledger_id"] for ledger in ledgers if ledger["state"] != deleting}
-    for gone in gone_from_lists(cluster, cluster.log_names(), known):
+    for gone in gone_from_lists(cluster, logs, known):
         for reason, hint in gone.reasons:
             yield Finding(Level.FAIL, f"log {gone.log}", reason, hint)
 

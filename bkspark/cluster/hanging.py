@@ -8,9 +8,17 @@ from typing import Any, TypeVar
 
 from bkspark import environment, progress
 from bkspark.cluster.guards import BoundToProcess, before_change
-from bkspark.errors import BookKeeperError, OutcomeUnknownError
+from bkspark.errors import OutcomeUnknownError
 from bkspark.metadata import freshness, patience
-from bkspark.metadata.contract import MetadataStore, VersionedBytes, pays_to_read, sessions_of
+from bkspark.metadata.contract import (
+    Answer,
+    MetadataStore,
+    ReadsTogether,
+    VersionedBytes,
+    answered,
+    pays_to_read,
+    sessions_of,
+)
 from bkspark.progress import Progress, overslept, reported_to
 from bkspark.protocol.bookies import Quarantine
 from bkspark.storage import devices
@@ -337,16 +345,20 @@ class TimedStore(BoundToProcess):
     def _each(
         self, prefix: str, names: Callable[[], Iterable[str]]
     ) -> dict[str, Callable[[], VersionedBytes | None]]:
-        inner, found = self._inner, dict[str, Future[VersionedBytes | None]]()
+        inner, found = self._inner, dict[str, Answer]()
         folder = prefix and f"{prefix}/"
 
         def ask() -> None:
-            for name in names():
-                found[name] = _answered(partial(inner.get, f"{folder}{name}"))
+            wanted = {f"{folder}{name}": name for name in names()}
+            if isinstance(inner, ReadsTogether):
+                found.update((wanted[key], one) for key, one in inner.get_keys([*wanted]).items())
+                return
+            for key, name in wanted.items():
+                found[name] = answered(partial(inner.get, key))
                 progress.made()
 
         self._ask(ask)
-        return {name: answer.result for name, answer in found.items()}
+        return found
 
     def delete(self, key: str) -> None:
         self._ask(lambda: self._inner.delete(key))
@@ -378,12 +390,3 @@ class TimedStore(BoundToProcess):
             f"the metadata store {shown_url(self._inner.uri)} {what}",
             hint="bring it back, then check whether this was done",
         )
-
-
-def _answered(question: Callable[[], T]) -> Future[T]:
-    found = Future[T]()
-    try:
-        found.set_result(question())
-    except BookKeeperError as error:
-        found.set_exception(error)
-    return found

@@ -301,7 +301,7 @@ def _named(name: str, contents: PageContents) -> NamedPage:
 
 
 def _decoded(store: MetadataStore, cluster_id: str, name: str, data: bytes) -> LogRecord:
-    return with_source(store, cluster_id, log_record.decode(name, data))
+    return log_record.decode(name, data, LogPages(store, cluster_id, name))
 
 
 def _shortened(record: LogRecord, new_name: Callable[[], str]) -> Paged:

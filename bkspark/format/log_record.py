@@ -21,7 +21,7 @@ from bkspark.protocol.log.contents import (
     Retention,
     Times,
 )
-from bkspark.protocol.log.ledger_list import LogPage
+from bkspark.protocol.log.ledger_list import NO_PAGES, LogPage, PageSource
 from bkspark.protocol.log.record import LogRecord
 
 KIND = "log"
@@ -66,8 +66,8 @@ def encode(record: LogRecord, nonce: str) -> bytes:
     return strict_json.encode(KIND, layout.log_key(record.name), value)
 
 
-def decode(name: str, data: bytes) -> LogRecord:
-    """Decode the log in ``data``.
+def decode(name: str, data: bytes, source: PageSource = NO_PAGES) -> LogRecord:
+    """Decode the log in ``data``, whose pages are fetched from ``source``.
 
     Raises:
         CorruptDataError: damaged, of another log, or impossible for a log.
@@ -80,7 +80,7 @@ def decode(name: str, data: bytes) -> LogRecord:
             schema=decode_bytes(fields, "schema"),
             is_tombstone=fields.take("vacant", bool),
             generation=fields.take("generation", int),
-            listed=_decode_listed(fields),
+            listed=_decode_listed(fields, source),
             first_offset=fields.take("first_offset", int),
             committed=_decode_committed(fields),
             dropped=_decode_dropped(fields),
@@ -108,13 +108,14 @@ def _decode_settings(fields: Fields) -> LogSettings:
     )
 
 
-def _decode_listed(fields: Fields) -> LedgerList:
+def _decode_listed(fields: Fields, source: PageSource) -> LedgerList:
     return LedgerList(
         tuple(log_page.stretch(item) for item in fields.take("older", list)),
         tuple(log_page.place(item) for item in fields.take("ledgers", list)),
         tuple(integers(fields.take("tail", list))),
         fields.take("first_version", int),
         tier_record.decode(fields),
+        source,
     )
 
 

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from functools import partial
+from typing import NoReturn, Protocol, runtime_checkable
 from urllib.parse import SplitResult, urlsplit
 
-from bkspark.errors import InvalidRequestError, MetadataVersionError
+from bkspark.errors import BookKeeperError, InvalidRequestError, MetadataVersionError
 
 # --- contract ------------------------------------------------------------------------------------
 # The contract of a metadata store.
@@ -26,6 +27,10 @@ class VersionedBytes:
 
     value: bytes
     version: int
+
+
+Answer = Callable[[], VersionedBytes | None]
+"""Returns or raises like ``MetadataStore.get``."""
 
 
 class MetadataStore(Protocol):
@@ -73,11 +78,24 @@ class MetadataStore(Protocol):
 
 @runtime_checkable
 class ReadsTogether(Protocol):
-    """A store that asks for several records by one task."""
+    """A store that asks for several records at a lower price than for each of them."""
 
-    def get_keys(self, keys: Sequence[str]) -> dict[str, Callable[[], VersionedBytes | None]]:
+    def get_keys(self, keys: Sequence[str]) -> dict[str, Answer]:
         """By key, a function that returns or raises like ``get``."""
         ...
+
+
+def answered(question: Answer) -> Answer:
+    """Ask now; return a function that returns the answer, or raises the error of bkspark."""
+    try:
+        found = question()
+    except BookKeeperError as error:
+        return partial(_raised, error)
+    return lambda: found
+
+
+def _raised(error: BookKeeperError) -> NoReturn:
+    raise error
 
 
 def pays_to_read(store: MetadataStore) -> bool:

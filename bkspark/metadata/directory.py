@@ -16,6 +16,7 @@ members could have changed are trusted too (``bkspark.storage.access``).
 import contextlib
 import errno
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from bkspark.storage import access, posix_calls
 from bkspark.storage.access import PRIVATE, Access
 
 TEMPORARY_PREFIX = posix_calls.TEMP_PREFIX
+_VERSION = re.compile(r"[0-9a-f]{16}")
 
 
 class StoreRoot(Protocol):
@@ -115,6 +117,12 @@ class PosixDirectory:
     def __exit__(self, *_raised: object) -> None:
         os.close(self._root_fd)
 
+    def descriptor_of_one_user(self) -> int | None:
+        """The directory's descriptor; None if a group or another user may own files here."""
+        status = os.fstat(self._root_fd)
+        is_own = _is_own(status, os.geteuid()) and not status.st_mode & stat.S_ISGID
+        return self._root_fd if is_own and self._access.group is None else None
+
     def put_if_absent(self, path: str, data: bytes) -> bool:
         folder, _, name = path.rpartition("/")
         self._require_may_change()
@@ -124,14 +132,14 @@ class PosixDirectory:
         return is_created
 
     def read(self, path: str) -> bytes | None:
-        self._require_private(path.rpartition("/")[0])
+        self.require_private(path.rpartition("/")[0])
         try:
             return posix_calls.read_bounded(self._root_fd, path, RECORD_BYTES_MAX, self._access)
         except FileNotFoundError:
             return None
 
     def exists(self, path: str) -> bool:
-        self._require_private(path.rpartition("/")[0])
+        self.require_private(path.rpartition("/")[0])
         try:
             os.stat(path, dir_fd=self._root_fd, follow_symlinks=False)
         except FileNotFoundError:
@@ -203,7 +211,7 @@ class PosixDirectory:
                 os.unlink(temporary, dir_fd=folder_fd)
             os.close(fd)
 
-    def _require_private(self, folder: str) -> None:
+    def require_private(self, folder: str) -> None:
         """Check each folder on the way down to ``folder``, if present; once per opened root.
 
         Raises:
@@ -212,7 +220,7 @@ class PosixDirectory:
         """
         if folder in self._private:
             return
-        self._require_private(folder.rpartition("/")[0])
+        self.require_private(folder.rpartition("/")[0])
         try:
             status = self._access.settled(
                 lambda: os.stat(folder, dir_fd=self._root_fd, follow_symlinks=False)
@@ -227,7 +235,7 @@ class PosixDirectory:
 
     @contextlib.contextmanager
     def _folder(self, folder: str) -> Iterator[int]:
-        self._require_private(folder)
+        self.require_private(folder)
         fd = os.open(folder or ".", posix_calls.FOLDER_FLAGS, dir_fd=self._root_fd)
         try:
             yield fd
@@ -259,7 +267,8 @@ def open_directory(
 
 
 # --- lean look -----------------------------------------------------------------------------------
-# The look-ups of the metadata check, for which each append waits, in a third of the time.
+# The look-ups of the metadata check, for which each append waits, in a third of the time; and of
+# a ``get``, for commands that read very many records.
 #
 # ``PosixDirectory`` looks up each path from the root, and says what is wrong. Here the record's
 # folder is opened once, and names are worked out before. The look-ups, their order and the demands
@@ -312,6 +321,48 @@ def surely_shows(root: str, names: LookUps, value: bytes) -> bool:
                 )
     except OSError:
         return False
+
+
+def surely_newest(
+    directory: PosixDirectory, folder: str, names_after: Callable[[str], LookUps]
+) -> tuple[str, bytes] | None:
+    """The newest version of a record, its name and bytes, in the directory of a single user.
+
+    Args:
+        folder: the record's folder.
+        names_after: what must be absent if a name is the newest version.
+
+    Returns:
+        None if a ``PosixDirectory`` has to look: also if there is no record.
+    """
+    user, root = os.geteuid(), directory.descriptor_of_one_user()
+    if root is None:
+        return None
+    try:
+        directory.require_private(folder.rpartition("/")[0])
+        with posix_calls.closing(os.open(folder, posix_calls.FOLDER_FLAGS, dir_fd=root)) as here:
+            if not _is_own(os.fstat(here), user):
+                return None
+            own = max(filter(_VERSION.fullmatch, os.listdir(here)), default="")
+            value = _own_bytes(here, own, user) if own else None
+            if value is None:
+                return None
+            names = names_after(own)
+            if not (_are_absent(here, names.absent) and _are_absent(root, (names.beside,))):
+                return None
+            os.fsync(here)  # the writer's own may still be missing
+            return own, value
+    except OSError:
+        return None
+
+
+def _own_bytes(folder: int, name: str, user: int) -> bytes | None:
+    with posix_calls.closing(os.open(name, posix_calls.READ_FLAGS, dir_fd=folder)) as own:
+        status = os.fstat(own)
+        if not (stat.S_ISREG(status.st_mode) and _is_own(status, user)):
+            return None
+        value = os.pread(own, min(status.st_size, RECORD_BYTES_MAX) + 1, 0)
+        return value if len(value) == status.st_size <= RECORD_BYTES_MAX else None
 
 
 def _are_absent(folder: int, names: Sequence[str]) -> bool:

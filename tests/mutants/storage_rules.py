@@ -1,6 +1,6 @@
 """Mutants of what is done with files and records behind the protocol's back."""
 
-from .change import Replace
+from .change import Drop, Replace
 from .mutant import Mutant
 
 LEFTOVERS = "tests/integration/faults/test_leftovers.py"
@@ -8,6 +8,7 @@ CONFLICTS = "tests/conformance/test_conflicts.py"
 POSIX = "tests/conformance/test_posix_bookie.py::TestPosixBookie"
 FILES = "tests/unit/metadata/test_files.py"
 LEAN = "tests/unit/metadata/test_lean_look.py"
+GET = "tests/unit/metadata/test_lean_get.py"
 
 MUTANTS = (
     # --- lean look -------------------------------------------------------------------------------
@@ -64,6 +65,57 @@ MUTANTS = (
         "look_ups",
         Replace("BLOCK**MARK_LEVELS", "BLOCK"),
         (f"{LEAN}::test_it_looks_for_what_the_full_check_looks_for_in_its_order",),
+    ),
+    Mutant(
+        "the lean look of a get skips the signs of a later version",
+        "surely_newest",
+        Replace("_are_absent(here, names.absent)", "True"),
+        (f"{GET}::test_a_sign_of_a_later_version_that_the_listing_lacks_is_seen[{4:016x}]",),
+    ),
+    Mutant(
+        "the lean look of a get skips the tombstone",
+        "surely_newest",
+        Replace("_are_absent(root, (names.beside,))", "True"),
+        (f"{GET}::test_a_sign_of_a_later_version_that_the_listing_lacks_is_seen[../~1]",),
+    ),
+    Mutant(
+        "the lean look of a get trusts a folder on the way that others may write",
+        "surely_newest",
+        Drop("directory.require_private"),
+        (f"{GET}::test_what_others_may_have_changed_is_not_taken[all may write it-ledgers]",),
+    ),
+    Mutant(
+        "the lean look of a get trusts a folder that others may write",
+        "surely_newest",
+        Replace("not _is_own(os.fstat(here), user)", "False"),
+        (f"{GET}::test_what_others_may_have_changed_is_not_taken[all may write it-ledgers/1]",),
+    ),
+    Mutant(
+        "the lean look of a get trusts a file that others may write",
+        "_own_bytes",
+        Replace("_is_own(status, user)", "True"),
+        (f"{GET}::test_what_belongs_to_another_user_is_not_taken[ledgers/1/{3:016x}]",),
+    ),
+    Mutant(
+        "the lean look of a get takes a part of a long file",
+        "_own_bytes",
+        Replace("len(value) == status.st_size <= RECORD_BYTES_MAX", "True"),
+        (f"{GET}::test_what_is_no_record_is_not_taken[False]",),
+    ),
+    Mutant(
+        "the lean look of a get returns what a power cut may undo",
+        "surely_newest",
+        Drop("os.fsync"),
+        (f"{GET}::test_a_version_is_durable_before_it_is_returned",),
+    ),
+    Mutant(
+        "many keys are read in a place without the store's marker",
+        "FileMetadataStore.get_keys",
+        Drop("self._require_marker"),
+        (
+            f"{GET}::test_a_place_without_the_store_says_why_for_each_key[without a marker]",
+            f"{GET}::test_a_place_without_the_store_says_why_for_each_key[another]",
+        ),
     ),
     Mutant(
         "the folders of an open ledger are swept",

@@ -10,6 +10,7 @@ import pytest
 
 import bkspark
 from bkspark import BookKeeper, LogHandle
+from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import (
     BookKeeperError,
@@ -392,3 +393,18 @@ def test_nothing_secret_is_shown(keeper: BookKeeper) -> None:
         keeper.open_log("wal", password="wrong")
     shown = (keeper, log, writer, log.cursor("mail"), caught.value)
     assert not any("sesame" in repr(one) for one in shown)
+
+
+# --- what a call asks for ------------------------------------------------------------------------
+
+
+def test_a_deletion_of_a_ledger_looks_at_no_other_log(
+    keeper: BookKeeper, log: LogHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = keeper.create_ledger()
+    handle.close()
+    monkeypatch.setattr(Cluster, "log_names", lambda _cluster: pytest.fail("all logs are listed"))
+    keeper.delete_ledger(handle.ledger_id)
+    assert handle.ledger_id not in keeper.list_ledgers()
+    with pytest.raises(InvalidRequestError, match="is part of log"):
+        keeper.delete_ledger(log.ledgers[0].ledger_id)

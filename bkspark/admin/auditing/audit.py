@@ -46,7 +46,7 @@ from bkspark.admin.maintenance import (
 from bkspark.admin.noted_damage import NotedDamage, marks_of
 from bkspark.admin.offloading.tables import TableAnswers, look_at_tables
 from bkspark.admin.settled_ledgers import SettledLedgers
-from bkspark.admin.survey import Survey, gone_from_lists, unfinished_recoveries
+from bkspark.admin.survey import Survey, every_log, gone_from_lists, unfinished_recoveries
 from bkspark.admin.sweep import (
     LOOKS_MAX,
     answers,
@@ -577,7 +577,8 @@ def audit(
     work = Audit(cluster, plan, how.runner, dropped)
     work.carry_out(how.progress)
     names = cluster.log_names() if plan.is_of_all else logs
-    work.findings.recordless = list(gone_from_lists(cluster, names, work.seen))
+    listing = every_log(cluster, names)
+    work.findings.recordless = list(gone_from_lists(cluster, listing, work.seen))
     work.findings.unreadable = dict(cluster.unreadable)
     found = work.findings.report(plan, work.lost_bookies)
     tables = look_at_tables(cluster, sorted(tiered if plan.is_of_all else tiered & set(logs)))

@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from bkspark import environment
 from bkspark.admin import views
 from bkspark.admin.collecting import collection
+from bkspark.admin.survey import Survey
 from bkspark.cli import doctor, health, main
 from bkspark.cli.output import Finding, Level
 from bkspark.cluster.cluster import Cluster
@@ -149,5 +150,5 @@ def _unknown(*_: object) -> object:
 def test_a_cluster_without_tables_hears_nothing_of_them(tmp_path: Path) -> None:
     scene = MemoryScene(tmp_path)
     assert findings_of(scene) == []
-    with Cluster(scene.rig.uri) as cluster:
-        assert list(health.table_findings(health.read_logs(cluster))) == []
+    with Survey(scene.rig.uri) as cluster:
+        assert list(health.table_findings(cluster.read_all().logs)) == []

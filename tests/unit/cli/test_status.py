@@ -132,14 +132,14 @@ def test_what_a_log_lets_go_of_between_two_looks_is_not_missed(small_cluster, nu
 
     def listed(cluster, name):
         looks.append(real(cluster, name))
-        if len(looks) == 1:
-            keeper.open_log(name).truncate(before_offset=9)
         return looks[-1]
 
     monkeypatch.setattr(survey, "_listed", listed)
     with BookKeeper(small_cluster.uri) as keeper, Cluster(small_cluster.uri) as cluster:
-        assert list(health._missing_ledgers(cluster, [])) == []
-    assert looks == [(0, 1), (1,)]
+        logs = survey.every_log(cluster, ["a"])
+        keeper.open_log("a").truncate(before_offset=9)
+        assert list(health._missing_ledgers(cluster, logs, [])) == []
+    assert ([log.listed_ids for log in logs], looks) == ([(0, 1)], [(1,)])
 
 
 def test_a_cluster_without_bookies_is_not_well(run, tmp_path, monkeypatch):
