@@ -105,11 +105,15 @@ def post_check(bookie: Bookie, journal: Journal, *, fence: str, permission: str)
     """Do ``Bookie.post_check`` by a root, for backends where combined look-ups are no faster."""
     with bookie.open_root() as root:
         if not root.has_journal(journal):
-            raise BookieUnavailableError(
-                f"bookie {bookie.address.bookie_id} does not show the journal "
-                "that was written to it"
-            )
+            raise not_shown(bookie.address)
         return root.size(fence) is None and root.size(permission) is not None
+
+
+def not_shown(address: BookieAddress) -> BookieUnavailableError:
+    """The error of a post-check for a place without the writer's own journal."""
+    return BookieUnavailableError(
+        f"bookie {address.bookie_id} does not show the journal that was written to it"
+    )
 
 
 # --- growing journal -----------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from bkspark.bookie.checks import (
     UnavailableOnOSError,
     check_cookie,
     check_range,
-    post_check,
+    not_shown,
     split_name,
 )
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal, Usage
@@ -110,24 +110,29 @@ class S3Journal(GrowingJournal):
         """Whether ``found`` is the object that this journal made under its own name."""
         return found.is_by(self._head)
 
-    def has_all_records(self) -> bool:
-        """Whether every appended record is there, unchanged.
+    def shows_last_record(self, objects: Objects) -> bool:
+        """Whether the last appended record is at the place of ``objects``, unchanged.
+
+        The records before it were there when it was made. No client removes one of them before it
+        (``delete``), and none makes one again.
+        """
+        if not self._records:
+            return True
+        found = objects.look(_record_name(self._name, len(self._records) - 1))
+        return found is not None and found.is_by(self._records[-1])
+
+    def shows_all_records(self, objects: Objects) -> bool:
+        """Whether every appended record is at the place of ``objects``, unchanged.
 
         Checks the last record by its token, and the earlier records in one listing by their ETags:
         a listing that shows all expected records is proof.
         """
-        if not self._records:
-            return True
-        last = len(self._records) - 1
-        found = self._objects.look(_record_name(self._name, last))
-        if found is None or not found.is_by(self._records[last]):
+        if not self.shows_last_record(objects):
             return False
-        if last == 0:
-            return True
-        listed = self._objects.entries(records_folder(self._name))
+        earlier = self._records[:-1]
+        listed = objects.entries(records_folder(self._name)) if earlier else {}
         return all(
-            listed.get(_record(number)) == record.etag
-            for number, record in enumerate(self._records)
+            listed.get(_record(number)) == record.etag for number, record in enumerate(earlier)
         )
 
 
@@ -242,7 +247,24 @@ class S3Bookie:
         return _opened_root(self.address)
 
     def post_check(self, journal: Journal, *, fence: str, permission: str) -> bool:
-        return post_check(self, journal, fence=fence, permission=permission)
+        """Ask for four objects by their names: none of the answers rests on a listing.
+
+        The cookie comes last, since an absence counts only where the cookie is there afterwards.
+        The head of the journal is not asked for. No client removes it before the records, and it is
+        younger than the permission: what takes the oldest objects first takes the permission first.
+        """
+        split_name(fence)
+        split_name(permission)
+        own, objects = _own(journal), Objects(parse(self.address.place))
+        with UnavailableOnOSError(f"bookie {self.address.bookie_id}", "look up", own.name):
+            is_shown = own.shows_last_record(objects)
+            is_fenced = objects.look(fence) is not None
+            is_permitted = objects.look(permission) is not None
+            cookie = _read_cookie(objects)
+        check_cookie(self.address, cookie)
+        if not is_shown:
+            raise not_shown(self.address)
+        return is_permitted and not is_fenced
 
 
 @contextmanager
@@ -287,11 +309,11 @@ class S3Root:
         return journal
 
     def has_journal(self, journal: Journal) -> bool:
-        if not isinstance(journal, S3Journal):
-            raise InvalidRequestError(f"journal {journal.name} is not one of an S3 bookie")
-        with UnavailableOnOSError(self._bookie_name, "look up", journal.name):
-            found = self._look(journal.name)
-            return found is not None and journal.is_headed_by(found) and journal.has_all_records()
+        own = _own(journal)
+        with UnavailableOnOSError(self._bookie_name, "look up", own.name):
+            found = self._look(own.name)
+            is_headed = found is not None and own.is_headed_by(found)
+            return is_headed and own.shows_all_records(self._objects)
 
     def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes | None:
         split_name(name)
@@ -540,6 +562,13 @@ def _already_a_bookie(objects: Objects) -> InvalidRequestError:
         f"{objects.place.url} is a bookie already",
         hint="give another prefix; the data was not touched",
     )
+
+
+def _own(journal: Journal) -> S3Journal:
+    """``journal``, which must be one of an S3 bookie."""
+    if not isinstance(journal, S3Journal):
+        raise InvalidRequestError(f"journal {journal.name} is not one of an S3 bookie")
+    return journal
 
 
 def _read_cookie(objects: Objects) -> bytes | None:

@@ -26,20 +26,20 @@ QUORUM_WRITES = {
 }
 S3_REQUESTS = {
     "create_ledger": 33,
-    "append": 25,
-    "append_many of 1,000": 25,
+    "append": 16,
+    "append_many of 1,000": 16,
     "open_ledger": 10,
     "recovery of 5 entries": 110,  # how many bookies are asked at once is a race
     "create_log": 4,
     "log.writer()": 37,
-    "append to a log": 25,
+    "append to a log": 16,
     "roll": 45,
     "a look of an idle follower": 29,
     "close": 7,
-    "DataFrame append": 89,
+    "DataFrame append": 83,
     "a read's plan": 27,
     "a look of an idle stream": 1,
-    "micro-batch": 69,
+    "micro-batch": 60,
 }
 
 

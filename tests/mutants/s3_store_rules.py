@@ -9,6 +9,7 @@ COOKIE = f"{BOOKIE}::TestCookie"
 FORMAT = f"{BOOKIE}::TestFormat"
 ONCE = f"{BOOKIE}::TestOnce"
 JOURNAL = f"{BOOKIE}::TestJournal"
+POST_CHECK = f"{BOOKIE}::TestPostCheck"
 FILES = f"{BOOKIE}::TestFiles"
 METADATA = f"{FOLDER}/test_metadata.py"
 
@@ -116,12 +117,56 @@ MUTANTS = (
     ),
     Mutant(
         "copies of records in S3 are the records",
-        "S3Journal.has_all_records",
+        "S3Journal.shows_all_records",
         Replace(
             "listed.get(_record(number)) == record.etag",
             "listed.get(_record(number)) or not record.etag",
         ),
         (f"{JOURNAL}::test_a_journal_is_there_if_all_its_records_are_its_own",),
+    ),
+    Mutant(
+        "a copy of the last record in S3 is the record",
+        "S3Journal.shows_last_record",
+        Replace("found is not None and found.is_by(self._records[-1])", "found is not None"),
+        (f"{POST_CHECK}::test_the_last_record_must_be_shown[True]",),
+    ),
+    Mutant(
+        "a record counts on a bookie in S3 that does not show it",
+        "S3Bookie.post_check",
+        Replace("not is_shown", "False"),
+        (f"{POST_CHECK}::test_the_last_record_must_be_shown[False]",),
+    ),
+    Mutant(
+        "a writer in S3 looks for its permission before the fence",
+        "S3Bookie.post_check",
+        Replace(
+            "is_fenced = objects.look(fence) is not None\n"
+            "is_permitted = objects.look(permission) is not None",
+            "is_permitted = objects.look(permission) is not None\n"
+            "is_fenced = objects.look(fence) is not None",
+        ),
+        (f"{POST_CHECK}::test_a_fence_that_is_pruned_with_the_permission_meanwhile_is_seen",),
+    ),
+    Mutant(
+        "a writer in S3 looks for the cookie before the markers",
+        "S3Bookie.post_check",
+        Replace(
+            "is_shown = own.shows_last_record(objects)\n"
+            "is_fenced = objects.look(fence) is not None\n"
+            "is_permitted = objects.look(permission) is not None\n"
+            "cookie = _read_cookie(objects)",
+            "cookie = _read_cookie(objects)\n"
+            "is_shown = own.shows_last_record(objects)\n"
+            "is_fenced = objects.look(fence) is not None\n"
+            "is_permitted = objects.look(permission) is not None",
+        ),
+        (f"{POST_CHECK}::test_a_place_that_is_wiped_during_the_looks_does_not_count",),
+    ),
+    Mutant(
+        "a writer in S3 counts what a moved bookie's old place has",
+        "S3Bookie.post_check",
+        Drop("check_cookie"),
+        (f"{POST_CHECK}::test_a_place_that_a_move_has_left_does_not_count",),
     ),
     Mutant(
         "a journal in S3 loses its head first",

@@ -5,10 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from bkspark.bookie import uri
-from bkspark.bookie.contract import Bookie, BookieAddress, BookieRoot
+from bkspark.bookie.contract import Bookie, BookieAddress, BookieRoot, Journal
 from bkspark.bookie.object_store import records_folder
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format.layout import COOKIE
+from bkspark.testing.bookie_conformance import FENCE, post_check
 from bkspark.testing.bookie_place import CLUSTER, ENTRIES, INCARNATION, JOURNAL, MARKER, a_cookie
 
 from .stand_in import ANSWER_LOST, BUCKET, BUSY, ERROR, REQUEST_LOST, Fate, S3Store
@@ -294,6 +295,65 @@ class TestJournal:
 
         s3.script("get_object", comes_now)
         assert root.list(folder) == [name]
+
+
+class TestPostCheck:
+    """Each answer is of one object, and the order of the looks is the writer's protection."""
+
+    @pytest.fixture
+    def journal(self, s3: S3Store, root: BookieRoot) -> Journal:
+        root.put_new(MARKER, b"")
+        journal = root.open_journal(JOURNAL, [b"one"])
+        for value in (b"two", b"three"):
+            journal.append([value])
+        s3.requests.clear()
+        return journal
+
+    def test_it_costs_the_same_however_long_the_journal_is(
+        self, s3: S3Store, bookie: Bookie, journal: Journal
+    ) -> None:
+        assert post_check(bookie, journal)
+        keys = (record(2), f"b1/{FENCE}", f"b1/{MARKER}", f"b1/{COOKIE}")
+        assert s3.requests == [f"get_object {key}" for key in keys]
+
+    def test_a_fence_that_is_pruned_with_the_permission_meanwhile_is_seen(
+        self, s3: S3Store, bookie: Bookie, root: BookieRoot, journal: Journal
+    ) -> None:
+        """Whichever is looked for first, both are gone when the second is."""
+        root.put_new(FENCE, b"")
+
+        def prune() -> None:
+            for name in (MARKER, FENCE):
+                s3.objects.pop(f"b1/{name}")
+
+        s3.script("get_object", Fate(), Fate(), prune)
+        assert not post_check(bookie, journal)
+
+    def test_a_place_that_is_wiped_during_the_looks_does_not_count(
+        self, s3: S3Store, bookie: Bookie, journal: Journal
+    ) -> None:
+        s3.script("get_object", Fate(), lambda: wipe(s3))
+        with pytest.raises(BookieUnavailableError, match="has no cookie"):
+            post_check(bookie, journal)
+
+    def test_a_place_that_a_move_has_left_does_not_count(
+        self, s3: S3Store, bookie: Bookie, journal: Journal
+    ) -> None:
+        """All but the cookie is still there."""
+        s3.objects.pop(f"b1/{COOKIE}")
+        with pytest.raises(BookieUnavailableError, match="has no cookie"):
+            post_check(bookie, journal)
+
+    @pytest.mark.parametrize("is_there", [True, False])
+    def test_the_last_record_must_be_shown(
+        self, s3: S3Store, bookie: Bookie, journal: Journal, is_there: bool
+    ) -> None:
+        """A replica of the bucket that answers now may lack it, or have another's."""
+        mine = s3.objects.pop(record(2))
+        if is_there:
+            s3.objects[record(2)] = type(mine)(mine.data, {}, mine.etag)
+        with pytest.raises(BookieUnavailableError, match="does not show"):
+            post_check(bookie, journal)
 
 
 class TestFiles:
