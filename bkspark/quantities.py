@@ -63,6 +63,14 @@ def shown(given: object) -> str:
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
 
 
+def shown_ms(milliseconds: float) -> str:
+    """``12 µs``, ``1.27 ms``, ``12.3 s``."""
+    for unit, size, most in (("µs", 0.001, 0.1), ("ms", 1.0, 1_000.0)):
+        if milliseconds < most:
+            return f"{milliseconds / size:,.3g} {unit}"
+    return f"{milliseconds / 1000:,.2f} s"
+
+
 def plural(count: int, noun: str) -> str:
     """``1 ledger``, ``1,200 ledgers``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -237,7 +237,9 @@ def _run(verb: Verb, context: typer.Context, given: Given) -> None:
     if verb.unit:
         values["tell"] = note
         needs_own = verb.name == "offload"  # a session with Delta, which it makes
-        values["spark"] = spark_session(verb) if values["spark"] and not needs_own else None
+        values["spark"] = (
+            spark_session(app_name(verb)) if values["spark"] and not needs_own else None
+        )
     is_planned, as_json = values["dry_run"], session.as_json
     if seconds is not None:
         once = partial(verb.run, session.metadata_uri, values)
@@ -256,8 +258,13 @@ def _run(verb: Verb, context: typer.Context, given: Given) -> None:
     raise typer.Exit(report.exit_status)
 
 
-def spark_session(verb: Verb) -> "SparkSession":
-    """Return the active session or a new session.
+def app_name(verb: Verb) -> str:
+    """Return the name of a command in Spark's lists of applications."""
+    return " ".join(filter(None, ("bkspark", verb.group, verb.name)))
+
+
+def spark_session(name: str) -> "SparkSession":
+    """Return the active session, or a new session of this name.
 
     Raises:
         InvalidRequestError: Spark is not installed.
@@ -268,5 +275,4 @@ def spark_session(verb: Verb) -> "SparkSession":
         raise InvalidRequestError(
             "--spark needs Spark, which is not installed", hint="pip install 'bkspark[spark]'"
         ) from error
-    name = " ".join(filter(None, ("bkspark", verb.group, verb.name)))
     return SparkSession.builder.appName(name).getOrCreate()

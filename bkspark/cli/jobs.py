@@ -9,7 +9,7 @@ import typer
 
 import bkspark
 from bkspark.cli import commands, output
-from bkspark.cli.commands import NEVER_ASKS, Given, spark_session, typed, values_of, yes
+from bkspark.cli.commands import NEVER_ASKS, Given, app_name, spark_session, typed, values_of, yes
 from bkspark.cli.output import PasswordEnvOption, PasswordFileOption, note
 from bkspark.cli.program import invoke
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
@@ -83,7 +83,7 @@ def _recover_one(
     """Recover a ledger: fence its writer and close it, losing no acknowledged entry."""
     del yes
     done = bkspark.recover_ledger(
-        spark_session(VERBS["recover"]),
+        spark_session(app_name(VERBS["recover"])),
         metadata,
         ledger,
         password_file=password_file,
@@ -103,7 +103,7 @@ def _run(verb: Verb, _context: typer.Context, given: Given) -> None:
             f"{verb.destroys}: give --yes", hint="or --dry-run to see the plan"
         )
     if verb.unit:
-        values |= {"tell": note, "spark": spark_session(verb)}
+        values |= {"tell": note, "spark": spark_session(app_name(verb))}
     once = partial(verb.run, uri, values)
     if seconds is not None:
         how = {"as_json": True, "dry_run": values["dry_run"]}

@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 from bkspark._version import VERSION
 from bkspark.cli import (
     INTERRUPTED,
+    bench,
     bookies,
     cluster,
     commands,
@@ -175,3 +176,4 @@ ledgers.add_to(app)
 commands.add_to(app)
 metrics.add_to(app)
 records.add_to(app)
+bench.add_to(app)
