@@ -56,6 +56,9 @@ class BookKeeper(BoundToProcess):
       Acknowledgements do not wait for these copies.
     - ``strict``: refuse to make a ledger on fewer bookies than ``ensemble_size``. Otherwise
       ``ack_quorum_size`` bookies are enough. A guaranteed write quorum is always strict.
+    - ``min_distinct``: labels of bookies that must differ, for example ``{"rack": 2}``. The bookies
+      that store an entry have at least so many values of each label. Otherwise the ledger is not
+      made.
 
     Args:
         metadata_uri: the metadata store, for example ``file:///data/meta``. None takes the
@@ -107,6 +110,7 @@ class BookKeeper(BoundToProcess):
         schema: pa.Schema | str | None = None,
         guarantees_write_quorum: bool = False,
         strict: bool = False,
+        min_distinct: Mapping[str, int] | None = None,
         settings: WriterSettings = USUAL,
     ) -> WriteHandle:
         """Make a new ledger and become its one writer. ``BookKeeper`` explains most settings.
@@ -135,6 +139,7 @@ class BookKeeper(BoundToProcess):
             digester=digester,
             guarantees_write_quorum=is_full,
             is_strict=arguments.yes_or_no("strict", given=strict),
+            min_distinct=arguments.distinct(min_distinct, quorum),
         )
         return WriteHandle(
             self._cluster, created.seen, digester, begun=created.begun, settings=settings
@@ -270,6 +275,7 @@ class BookKeeper(BoundToProcess):
         guarantees_write_quorum: bool = False,
         unbounded: bool = False,
         strict: bool = False,
+        min_distinct: Mapping[str, int] | None = None,
     ) -> LogHandle:
         """Create an empty log. All its ledgers get these settings, which ``BookKeeper`` explains.
 
@@ -292,7 +298,8 @@ class BookKeeper(BoundToProcess):
         is_full = arguments.yes_or_no("guarantees_write_quorum", given=guarantees_write_quorum)
         is_unbounded = arguments.yes_or_no("unbounded", given=unbounded)
         is_strict = arguments.yes_or_no("strict", given=strict)
-        settings = LogSettings(quorum, spec, is_full, is_unbounded, is_strict)
+        apart = arguments.distinct(min_distinct, quorum)
+        settings = LogSettings(quorum, spec, is_full, is_unbounded, is_strict, apart)
         create_log(self._cluster, name, settings, _row_schema(schema))
         return LogHandle(self._cluster, name, secret)
 

@@ -284,6 +284,7 @@ def _loads(
             used[status.member],
             status.total_bytes if is_by_disk else 1,
             status.may_join,
+            status.record.labels,
         )
         for status in known
     ]
@@ -309,6 +310,7 @@ def _movable(
                 location.members,
                 weights[ledger.ledger_id, first],
                 ledger.left | marked[ledger.ledger_id],
+                ledger.settings.min_distinct,
             )
 
 

@@ -9,6 +9,7 @@ QUORUM_FIELDS = (
     ("write_quorum_size", pa.int32()),
     ("ack_quorum_size", pa.int32()),
     ("guarantees_write_quorum", pa.bool_()),
+    ("min_distinct", pa.map_(pa.string(), pa.int32())),
 )
 
 LOGS = pa.schema(

@@ -75,6 +75,7 @@ def quorum_of(record: LogRecord | LedgerMetadata) -> Row:
         "write_quorum_size": record.quorum.write_quorum_size,
         "ack_quorum_size": record.quorum.ack_quorum_size,
         "guarantees_write_quorum": record.settings.guarantees_write_quorum,
+        "min_distinct": dict(record.settings.min_distinct),
     }
 
 

@@ -22,11 +22,11 @@ permission, gone, full, wrong cookie); for a write the outcome is then unknown. 
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from bkspark.format.digest import Buffer as Buffer
-from bkspark.protocol.bookies import in_store
+from bkspark.protocol.bookies import Labels, in_store
 from bkspark.protocol.ledger.metadata import Member
 
 # --- contract ------------------------------------------------------------------------------------
@@ -40,6 +40,7 @@ class BookieAddress:
         url: for example ``file:///disk1/bk``.
         incarnation: of the expected initialisation; a different incarnation is a different bookie.
         store: name of the object store that ``url`` is in; empty for the default of each process.
+        labels: of the bookie when it was looked up; they do not identify it.
     """
 
     bookie_id: str
@@ -48,6 +49,7 @@ class BookieAddress:
     url: str
     domain: str = ""
     store: str = ""
+    labels: Labels = field(default_factory=dict, compare=False)
 
     @property
     def place(self) -> str:

@@ -95,8 +95,8 @@ def label(
 ) -> None:
     """Set and remove labels of a bookie.
 
-    A label says for example its rack, zone or host. `bkspark bookies` shows them. Placement does
-    not use them yet: it spreads copies over failure domains.
+    A label says for example its rack, zone or host. `bkspark bookies` shows them. Copies are
+    spread over regions, zones, racks and hosts; a log may insist on labels (minDistinct).
     """
     from bkspark.admin.bookies.closing import set_labels
 

@@ -45,9 +45,7 @@ if TYPE_CHECKING:
 
     from bkspark.admin import views
     from bkspark.cluster.cluster import Cluster
-    from bkspark.cluster.password import Password
     from bkspark.log.cursors import Cursor
-    from bkspark.protocol.log.contents import LogSettings
 
 # --- log upkeep ----------------------------------------------------------------------------------
 # Commands to shorten a log, end a log, or maintain its cursors.
@@ -55,6 +53,22 @@ if TYPE_CHECKING:
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The log's name.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan; change nothing.")]
+MinDistinctOption = Annotated[
+    str,
+    typer.Option(
+        metavar="LABEL:N,…",
+        help="Refuse writes whose bookies do not have so many values of a label, as in "
+        "rack:2 (labels: `bkspark bookie label`).",
+    ),
+]
+StrictOption = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Refuse writes while fewer than ensemble-size bookies can be used, instead "
+        "of making smaller ledgers.",
+    ),
+]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 _CURSOR_COLUMNS = (
@@ -324,14 +338,8 @@ def create(
         bool,
         typer.Option("--unbounded", help="Keep one ledger, which each new writer takes over."),
     ] = False,
-    strict: Annotated[
-        bool,
-        typer.Option(
-            "--strict",
-            help="Refuse writes while fewer than ensemble-size bookies can be used, instead "
-            "of making smaller ledgers.",
-        ),
-    ] = False,
+    strict: StrictOption = False,
+    min_distinct: MinDistinctOption = "",
     schema: Annotated[
         str,
         typer.Option(
@@ -347,25 +355,19 @@ def create(
     Without a schema the log takes the schema of its first append, or holds bytes. Columns may be
     null, as in DataFrames: NOT NULL is not kept.
     """
+    from bkspark.format import digest
     from bkspark.log.creating import create_log
+    from bkspark.protocol.log.contents import LogSettings
 
     session = session_of(context)
     quorum = Quorum(ensemble_size, write_quorum_size, ack_quorum_size)
     password = password_of(password_file, password_env)
-    settings = _settings(quorum, digest_type, password, guarantees_write_quorum, unbounded, strict)
+    spec = digest.new_spec(digest_type or digest.CRC32C, password.resolve())
+    apart = arguments.distinct(min_distinct or None, quorum)
+    settings = LogSettings(quorum, spec, guarantees_write_quorum, unbounded, strict, apart)
     with session.cluster() as cluster:
         create_log(cluster, name, settings, _columns(schema))
     print_done({"log": name}, f"created log {name}", as_json=session.as_json)
-
-
-def _settings(
-    quorum: Quorum, digest_type: str, password: "Password", *flags: bool
-) -> "LogSettings":
-    from bkspark.format import digest
-    from bkspark.protocol.log.contents import LogSettings
-
-    spec = digest.new_spec(digest_type or digest.CRC32C, password.resolve())
-    return LogSettings(quorum, spec, *flags)
 
 
 def _columns(schema: str) -> "pa.Schema":

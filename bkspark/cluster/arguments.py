@@ -18,7 +18,9 @@ from bkspark.protocol import bounds
 from bkspark.quantities import shown
 
 if TYPE_CHECKING:
+    from bkspark.protocol.apart import Distinct
     from bkspark.protocol.bookies import Labels
+    from bkspark.protocol.ledger.quorum import Quorum
 
 T = TypeVar("T")
 
@@ -259,6 +261,41 @@ def labels(given: object) -> "Labels":
         return require_labels(found)
     except ValueError as error:
         raise InvalidRequestError(str(error), hint=_LABEL_HINT) from None
+
+
+def distinct(given: object, quorum: "Quorum | None" = None) -> "Distinct":
+    """``given``: numbers by names of labels, a text ``rack:2,zone:2``, or None for none.
+
+    Args:
+        quorum: of the ledgers; None if not known yet.
+
+    Raises:
+        InvalidRequestError: it is neither, or no write set can have so many values.
+    """
+    from bkspark.protocol import apart
+
+    if given is None:
+        return {}
+    if isinstance(given, str):
+        text, pairs = given, [part.rpartition(":") for part in given.split(",")]
+        if not all(colon for _, colon, _ in pairs):
+            said = f"minDistinct must be labels with numbers, not {shown(text)}"
+            raise InvalidRequestError(said, hint=apart.HINT)
+        given = {name.strip(): _whole(count.strip()) for name, _, count in pairs}
+        if len(given) != len(pairs):
+            raise InvalidRequestError("minDistinct: a label is given twice", hint=apart.HINT)
+    if not isinstance(given, Mapping):
+        raise InvalidRequestError(
+            f"min_distinct must be numbers by names of labels, not {shown(given)}", hint=apart.HINT
+        )
+    return apart.require_distinct(given, quorum)
+
+
+def _whole(text: str) -> object:
+    try:
+        return bounds.whole(text)
+    except ValueError:
+        return text  # refused with its label's name
 
 
 def label_names(given: object) -> tuple[str, ...]:

@@ -92,7 +92,8 @@ def usable(statuses: Iterable[BookieStatus], lost: Collection[Member]) -> Usable
     found = Usable()
     for status in statuses:
         if status.may_join and status.member not in lost:
-            found.append(Candidate(status.member, status.record.domain, status.free_bytes))
+            record = status.record
+            found.append(Candidate(status.member, record.domain, status.free_bytes, record.labels))
         elif status.member not in lost:
             found.problem = found.problem or status.problem or status.write_problem
     return found

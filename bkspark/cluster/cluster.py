@@ -196,6 +196,7 @@ class Cluster(BoundToProcess):
             record.url,
             record.domain,
             record.store,
+            record.labels,
         )
 
     def addresses(self, step_over: StepOver | None = None) -> dict[Member, BookieAddress]:

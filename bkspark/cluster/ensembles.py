@@ -9,13 +9,18 @@ hanging disk stops no writer. A bookie gets more time only if there is no other.
 Rule 3. If fewer bookies than wanted are usable after that, a new ledger is smaller ("quorum", rule
 4), unless its maker refuses. A bookie that answered but did not take a request counts as usable
 until a request for a second writer has failed too: one lost answer makes no ledger smaller.
+
+Rule 4. A ledger may insist on labels that differ in each write set (``protocol.apart``). Then no
+other ensemble is chosen, and no replacement that would leave a write set with fewer. A recovery
+alone prefers such bookies and takes others: a ledger that cannot be closed is worse.
 """
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
@@ -27,7 +32,8 @@ from bkspark.errors import NotEnoughBookiesError
 from bkspark.format.digest import Digester
 from bkspark.metadata import freshness
 from bkspark.protocol import bookies
-from bkspark.protocol.bookies import Candidate
+from bkspark.protocol.apart import NOTHING, Apart, Distinct, choose_ensemble
+from bkspark.protocol.bookies import Candidate, Labels
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, Member
 from bkspark.protocol.ledger.quorum import Quorum
@@ -112,6 +118,8 @@ class Vacancy:
         joining: the files that the new member takes for the ledger's writer.
         staying: the members that remain; the new member is chosen for the best spread beside them.
         exclude: bookie ids that must not be chosen.
+        ensemble: the members that the metadata names.
+        wanted: what the ledger insists on (rule 4).
         among: the bookies to choose from, preferred first; None for any bookie.
         held: returned, unused journals of bookies.
     """
@@ -121,6 +129,8 @@ class Vacancy:
     joining: Joining
     staying: Sequence[Member]
     exclude: Collection[str]
+    ensemble: Sequence[Member]
+    wanted: Apart
     among: Sequence[BookieAddress] | None = None
     held: Begun | None = None
 
@@ -132,20 +142,23 @@ def choose(
     digester: Digester | None = None,
     *,
     is_strict: bool = True,
+    distinct: Distinct = NOTHING,
 ) -> Placed:
     """Choose ensemble, spares and writer of a new ledger.
 
     Args:
         digester: None if another process will write and make the journals.
         is_strict: whether the ledger must have the sizes ``quorum``, and no smaller sizes (rule 3).
+        distinct: labels that must differ (rule 4).
 
     Raises:
         NotEnoughBookiesError: too few usable bookies.
     """
     size = quorum.ensemble_size
     pool = _Pool(cluster, size, needed=size)
-    place = partial(_place, cluster, pool, ledger_id, quorum, digester)
+    place = partial(_place, cluster, pool, ledger_id, Apart(quorum, distinct), digester)
     least = quorum.ensemble_size if is_strict else quorum.ack_quorum_size
+    least = max(least, *distinct.values(), 1)
     refused: dict[str, str] = {}
     try:
         return place(refused, max(least, min(pool.size, quorum.ensemble_size)))
@@ -160,7 +173,7 @@ def _place(
     cluster: Cluster,
     pool: "_Pool",
     ledger_id: int,
-    wanted: Quorum,
+    wanted: Apart,
     digester: Digester | None,
     refused: dict[str, str],
     least: int,
@@ -171,10 +184,10 @@ def _place(
         least: minimum ensemble size.
     """
     while True:
-        size = max(least, min(pool.size - len(refused), wanted.ensemble_size))
-        quorum = wanted.on_fewer(size)
+        size = max(least, min(pool.size - len(refused), wanted.quorum.ensemble_size))
+        quorum = wanted.quorum.on_fewer(size)
         with naming(refused):
-            ensemble = pool.choose(size, exclude=refused)
+            ensemble = pool.choose_ensemble(Apart(quorum, wanted.distinct), exclude=refused)
         others = pool.size - len(refused) - len(ensemble)
         # A new token each time: a refusing bookie may still take the old request late, and is a
         # spare of this writer.
@@ -213,13 +226,13 @@ def stand_ins(
     records = [r for r in known if r.bookie_id not in unknown and not r.is_read_only]
     full = frozenset(record.bookie_id for record in records if record.is_full)
     used = {member.bookie_id for member in near}.union(exclude)
-    found = [Candidate(cluster.address(r).member, r.domain) for r in records]
+    found = [_candidate(cluster.address(r)) for r in records]
     free = [c for c in found if c.member not in lost and c.member.bookie_id not in used]
     chosen = bookies.choose(
         free,
         min(len(free), count),
         draw=environment.draw,
-        near=[Candidate(m, addresses[m].domain) for m in near if m in addresses],
+        near=[_candidate(addresses[m]) for m in near if m in addresses],
         last=cluster.suspects() | full,
     )
     return [addresses[candidate.member] for candidate in chosen]
@@ -258,14 +271,35 @@ def replace(cluster: Cluster, vacancy: Vacancy) -> Replacement:
 def _suited(cluster: Cluster, vacancy: Vacancy, failed: Collection[str]) -> Iterator[BookieAddress]:
     """Yield bookies for the place, preferred first; ``failed`` grows between the yields."""
     used = set(vacancy.exclude) | {member.bookie_id for member in vacancy.staying}
+    fits = _fitting(cluster, vacancy.wanted, vacancy.ensemble, vacancy.ensemble_index)
     if vacancy.among is not None:
-        yield from (address for address in vacancy.among if address.bookie_id not in used)
+        free = (address for address in vacancy.among if address.bookie_id not in used)
+        yield from (address for address in free if fits(address.labels))
         return
     pool = _Pool(cluster, 1, exclude=used, near=vacancy.staying)
     near = [pool.addresses[m] for m in vacancy.staying if m in pool.addresses]
     with suppress(NotEnoughBookiesError):
         while True:
-            yield from pool.choose(1, exclude=used.union(failed), near=near)
+            yield from pool.choose(1, exclude=used.union(failed), near=near, fits=fits)
+
+
+def _fitting(
+    cluster: Cluster, wanted: Apart, ensemble: Sequence[Member], index: int
+) -> Callable[[Labels], bool]:
+    """Return which labels a bookie may have that takes the place ``index`` (rule 4)."""
+    if not wanted.distinct:
+        return _any_labels
+    return partial(wanted.fits, _labels_of(cluster, ensemble), index)
+
+
+def _labels_of(cluster: Cluster, members: Sequence[Member]) -> list[Labels]:
+    """Return the labels of each member; none of a member that is not registered."""
+    known = cluster.addresses_of(members, leave_out)
+    return [known[member].labels if member in known else {} for member in members]
+
+
+def _any_labels(_labels: Labels) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +312,7 @@ class Regrouping:
         failed: indexes of the members that cannot stay.
         exclude: bookie ids that must not be chosen.
         held: returned, unused journals of bookies.
+        wanted: what the ledger insists on (rule 4).
     """
 
     ledger_id: int
@@ -286,6 +321,7 @@ class Regrouping:
     failed: Collection[int]
     exclude: Collection[str]
     held: Begun
+    wanted: Apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,8 +350,7 @@ def regroup(cluster: Cluster, wanted: Regrouping) -> Regrouped:
     begun, failed, size = Begun(), dict[str, str](), len(wanted.ensemble)
     while True:
         unwanted = {*wanted.exclude, *failed}
-        chosen = [one.member for one in pool.choose_up_to(size, exclude=unwanted, near=())]
-        places = bookies.in_place(wanted.ensemble, wanted.failed, chosen)
+        places = _places(cluster, wanted, pool, unwanted)
         asked = {
             index: pool.addresses[member]
             for index, member in places.items()
@@ -331,6 +366,31 @@ def regroup(cluster: Cluster, wanted: Regrouping) -> Regrouped:
         failed |= give_up(cluster, wanted.ledger_id, refused, begun)
 
 
+def _places(
+    cluster: Cluster, wanted: Regrouping, pool: "_Pool", exclude: Collection[str]
+) -> dict[int, Member]:
+    """Return the members of a new fragment by place; places without a bookie are missing."""
+    before, failed = wanted.ensemble, wanted.failed
+    chosen = [one.member for one in pool.choose_up_to(len(before), exclude=exclude, near=())]
+    places = bookies.in_place(before, failed, chosen)
+    if not wanted.wanted.distinct or len(places) < len(before):
+        return places
+    labels = _labels_of(cluster, before)
+    after = _labels_of(cluster, [places[index] for index in sorted(places)])
+    if wanted.wanted.is_kept(labels, after):
+        return places
+    # The usual choice brings write sets too near together: replace what has failed, one by one.
+    places = {index: member for index, member in enumerate(before) if index not in failed}
+    for index in sorted(failed):
+        now = [places.get(k, member) for k, member in enumerate(before)]
+        near = [pool.addresses[m] for m in places.values() if m in pool.addresses]
+        fits = _fitting(cluster, wanted.wanted, now, index)
+        used = {*exclude, *(member.bookie_id for member in now)}
+        for address in pool.choose_up_to(1, exclude=used, near=near, fits=fits):
+            places[index] = address.member
+    return places
+
+
 class Successors:
     """Replacement bookies for closed ledgers: all bookies are looked at once, on first use."""
 
@@ -339,12 +399,17 @@ class Successors:
         self._pool: _Pool | None = None
 
     def beside(
-        self, staying: Collection[Member], exclude: Collection[str], only: str = ""
+        self,
+        staying: Collection[Member],
+        exclude: Collection[str],
+        only: str = "",
+        fits: Callable[[Labels], bool] = _any_labels,
     ) -> BookieAddress | None:
         """The bookie with the best spread beside the staying members; None if there is none.
 
         Args:
             only: id of the only bookie that may be chosen; empty for any.
+            fits: which labels the bookie may have.
         """
         pool = self._pool = self._pool or _Pool(self._cluster, None)
         known = pool.addresses
@@ -352,7 +417,13 @@ class Successors:
         used = {member.bookie_id for member in staying}.union(exclude)
         if only:
             used |= {member.bookie_id for member in known if member.bookie_id != only}
-        return next(iter(pool.choose_up_to(1, exclude=used, near=near)), None)
+        return next(iter(pool.choose_up_to(1, exclude=used, near=near, fits=fits)), None)
+
+    def fitting(
+        self, ledger: LedgerMetadata, ensemble: Sequence[Member], index: int
+    ) -> Callable[[Labels], bool]:
+        """Return which labels a bookie may have that takes a place of ``ledger``."""
+        return _fitting(self._cluster, Apart.of(ledger), ensemble, index)
 
 
 def ensemble_of(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress] | None:
@@ -364,6 +435,10 @@ def ensemble_of(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress]
     if any(member not in addresses for member in members):
         return None
     return [addresses[member] for member in members]
+
+
+def _candidate(address: BookieAddress) -> Candidate:
+    return Candidate(address.member, address.domain, labels=address.labels)
 
 
 def _is_spread(addresses: Collection[BookieAddress]) -> bool:
@@ -418,34 +493,51 @@ class _Pool:
         *,
         exclude: Collection[str] = (),
         near: Collection[BookieAddress] = (),
+        fits: Callable[[Labels], bool] = _any_labels,
     ) -> list[BookieAddress]:
         """Choose ``count`` bookies for the best spread beside ``near``.
+
+        Args:
+            fits: which labels they may have.
 
         Raises:
             NotEnoughBookiesError: there are fewer.
         """
+        beside = [_candidate(address) for address in near]
+
+        def chosen() -> list[Candidate]:
+            fitting = [one for one in self._candidates if fits(one.labels)]
+            return bookies.choose(fitting, count, exclude=exclude, near=beside, **self._how)
+
+        return self._chosen(chosen, near)
+
+    def choose_ensemble(self, wanted: Apart, *, exclude: Collection[str]) -> list[BookieAddress]:
+        """Choose the members of a new ensemble, in ring order.
+
+        Raises:
+            NotEnoughBookiesError: there are too few, or they are not apart as wanted.
+        """
+        return self._chosen(
+            lambda: choose_ensemble(self._candidates, wanted, exclude=exclude, **self._how)
+        )
+
+    @property
+    def _how(self) -> dict[str, Any]:
+        problem = self._candidates.problem
+        return {"draw": environment.draw, "last": self._suspects(), "problem": problem}
+
+    def _chosen(
+        self, choose: Callable[[], list[Candidate]], near: Collection[BookieAddress] = ()
+    ) -> list[BookieAddress]:
+        """Choose among the bookies looked at, and look at all if these are not good enough."""
         if self._candidates.is_part:
             with suppress(NotEnoughBookiesError):
-                chosen = self._chosen(count, exclude, near)
+                chosen = [self.addresses[one.member] for one in choose()]
                 if _is_spread([*chosen, *near]):
                     return chosen
             self._candidates = self._look()
             self.addresses = {**self.addresses, **self._candidates.addresses}
-        return self._chosen(count, exclude, near)
-
-    def _chosen(
-        self, count: int, exclude: Collection[str], near: Collection[BookieAddress]
-    ) -> list[BookieAddress]:
-        chosen = bookies.choose(
-            self._candidates,
-            count,
-            draw=environment.draw,
-            exclude=exclude,
-            near=[Candidate(address.member, address.domain) for address in near],
-            last=self._suspects(),
-            problem=self._candidates.problem,
-        )
-        return [self.addresses[candidate.member] for candidate in chosen]
+        return [self.addresses[one.member] for one in choose()]
 
     def spares(
         self, ensemble: Collection[BookieAddress], refused: Collection[str] = ()
@@ -454,9 +546,14 @@ class _Pool:
         return self.choose_up_to(SPARES_MAX, exclude=refused, near=ensemble)
 
     def choose_up_to(
-        self, count: int, *, exclude: Collection[str], near: Collection[BookieAddress]
+        self,
+        count: int,
+        *,
+        exclude: Collection[str],
+        near: Collection[BookieAddress],
+        fits: Callable[[Labels], bool] = _any_labels,
     ) -> list[BookieAddress]:
         """Choose ``count`` bookies, or all if there are fewer."""
         used = {address.bookie_id for address in near}.union(exclude)
-        free = [c for c in self._candidates if c.member.bookie_id not in used]
-        return self.choose(min(len(free), count), exclude=exclude, near=near)
+        free = [c for c in self._candidates if c.member.bookie_id not in used and fits(c.labels)]
+        return self.choose(min(len(free), count), exclude=exclude, near=near, fits=fits)

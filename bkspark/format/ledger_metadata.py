@@ -11,6 +11,7 @@ from bkspark.errors import CorruptDataError
 from bkspark.format import commit_times, layout, strict_json, transactions
 from bkspark.format.digest import checked_spec, encode_spec
 from bkspark.format.strict_json import Fields, integers
+from bkspark.protocol.apart import Distinct, require_distinct
 from bkspark.protocol.ledger.metadata import (
     Beginning,
     DigestSpec,
@@ -24,6 +25,8 @@ from bkspark.protocol.ledger.metadata import (
 from bkspark.protocol.ledger.quorum import Quorum
 
 KIND = "ledger"
+
+MIN_DISTINCT = "min_distinct"
 
 _WITHOUT_WRITER = (LedgerState.CLOSED, LedgerState.DELETING)
 
@@ -50,6 +53,7 @@ def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
         "guarantees_write_quorum": metadata.settings.guarantees_write_quorum,
         "smaller": _encode_smaller(metadata.settings.smaller),
         "strict": metadata.settings.is_strict,
+        MIN_DISTINCT: dict(metadata.settings.min_distinct),
         "first_available": metadata.first_available,
     }
     return strict_json.encode(KIND, layout.ledger_key(metadata.ledger_id), value)
@@ -151,7 +155,12 @@ def _decode_settings(fields: Fields) -> LedgerSettings:
         guarantees_write_quorum=fields.take("guarantees_write_quorum", bool),
         smaller=_decode_smaller(fields),
         is_strict=fields.take("strict", bool),
+        min_distinct=decode_distinct(fields),
     )
+
+
+def decode_distinct(fields: Fields) -> Distinct:
+    return require_distinct(fields.mapping(MIN_DISTINCT, int))
 
 
 def _decode_smaller(fields: Fields) -> MadeSmaller | None:

@@ -6,7 +6,9 @@ from bkspark.errors import CorruptDataError
 from bkspark.format import layout, log_page, strict_json, tier_record, transactions
 from bkspark.format.digest import encode_spec
 from bkspark.format.ledger_metadata import (
+    MIN_DISTINCT,
     decode_bytes,
+    decode_distinct,
     decode_quorum,
     decode_spec,
     encode_bytes,
@@ -39,6 +41,7 @@ def encode(record: LogRecord, nonce: str) -> bytes:
         "guarantees_write_quorum": settings.guarantees_write_quorum,
         "unbounded": settings.is_unbounded,
         "strict": settings.is_strict,
+        MIN_DISTINCT: dict(settings.min_distinct),
         "vacant": record.is_tombstone,
         "generation": record.generation,
         "sealed": record.is_sealed,
@@ -105,6 +108,7 @@ def _decode_settings(fields: Fields) -> LogSettings:
         guarantees_write_quorum=fields.take("guarantees_write_quorum", bool),
         is_unbounded=fields.take("unbounded", bool),
         is_strict=fields.take("strict", bool),
+        min_distinct=decode_distinct(fields),
     )
 
 

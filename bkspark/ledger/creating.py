@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
@@ -18,6 +19,7 @@ from bkspark.errors import InvalidRequestError
 from bkspark.format.digest import Digester
 from bkspark.metadata import freshness
 from bkspark.protocol import bounds
+from bkspark.protocol.apart import NOTHING, Distinct
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import (
     FIRST_TERM,
@@ -161,6 +163,7 @@ def create_ledger(
     guarantees_write_quorum: bool = False,
     goes_on: bool = False,
     is_strict: bool = False,
+    min_distinct: Distinct = NOTHING,
 ) -> CreatedLedger:
     """Create an OPEN ledger for one writer, known by its token.
 
@@ -171,25 +174,25 @@ def create_ledger(
         digester: of the ledger; None if another process will write with the token.
         goes_on: whether later writers may continue the ledger in later terms.
         is_strict: whether to refuse a smaller ledger.
+        min_distinct: labels whose values must differ in each write set.
 
     Raises:
         InvalidRequestError: its rows could not be read back, or the settings are too long.
-        NotEnoughBookiesError: too few usable bookies.
+        NotEnoughBookiesError: too few usable bookies, or their labels do not differ as wanted.
     """
     _require_storable(schema)
     require_room(schema, custom_metadata)
     strict = is_strict or guarantees_write_quorum
+    wanted: dict[str, Any] = {"is_strict": strict, "distinct": min_distinct}
     while True:
         with freshness.from_begin():
             ledger_id = cluster.new_ledger_id()
-            placed = ensembles.choose(cluster, ledger_id, quorum, digester, is_strict=strict)
+            placed = ensembles.choose(cluster, ledger_id, quorum, digester, **wanted)
         fragment = _first_fragment(placed, has_headers=digester is not None, goes_on=goes_on)
-        now_ms = environment.now_ms()
-        smaller, custom = _smaller(placed.quorum, quorum), dict(custom_metadata)
-        settings = LedgerSettings(
-            schema, digest, custom, now_ms, guarantees_write_quorum, smaller, is_strict
-        )
-        made = _made(ledger_id, placed, fragment, settings)
+        given = (schema, digest, dict(custom_metadata), environment.now_ms())
+        smaller = _smaller(placed.quorum, quorum)
+        kept = (guarantees_write_quorum, smaller, is_strict, dict(min_distinct))
+        made = _made(ledger_id, placed, fragment, LedgerSettings(*given, *kept))
         with freshness.from_here():  # the looks are as new as the ledger's record
             seen = cluster.ledgers.create(str(ledger_id), made)
             is_going = any(map(cluster.is_going, fragment.ensemble))

@@ -146,6 +146,7 @@ class _Rewriting:
             | replacing(place.ledger_id for place in self.places),
             guarantees_write_quorum=self.log.settings.guarantees_write_quorum,
             is_strict=self.log.settings.is_strict,
+            min_distinct=self.log.settings.min_distinct,
         )
         try:
             target = self._target(created, compression)

@@ -76,6 +76,7 @@ def create_log_ledger(
         guarantees_write_quorum=log.settings.guarantees_write_quorum,
         goes_on=goes_on,
         is_strict=is_strict or log.settings.is_strict,
+        min_distinct=log.settings.min_distinct,
     )
 
 

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from bkspark.errors import NotEnoughBookiesError
@@ -14,7 +14,8 @@ from bkspark.protocol.ledger.metadata import Member
 # --- labels --------------------------------------------------------------------------------------
 # Labels of a bookie: short texts by name, such as its rack, zone and host.
 #
-# An operator gives them. No decision rests on them; the failure domain is a field of its own.
+# An operator gives them. Placement prefers bookies that differ in the labels of ``LEVELS``, and a
+# ledger may insist on any label (``apart``). The failure domain is a field of its own.
 
 
 _NAME = re.compile(rf"[a-z][a-z0-9_.-]{{0,{bounds.LABEL_NAME_LENGTH_MAX - 1}}}")
@@ -22,6 +23,9 @@ _UNSHOWABLE = ("Cc", "Cs", "Zl", "Zp")
 """Categories of control characters, half characters, and separators of lines."""
 
 Labels = Mapping[str, str]
+
+LEVELS = ("region", "zone", "rack", "host")
+"""Labels that placement spreads copies over, the widest first."""
 
 
 def require_labels(given: Mapping[Any, Any]) -> Labels:
@@ -163,7 +167,10 @@ def _percent(permille: int) -> str:
 # apart on the ring as their number allows, so that a write set (Qw neighbours) meets as many
 # domains as possible.
 #
-# Rule 2. Inside a domain the choice is random, weighted by free space and capped, so that a new
+# Members that this leaves equal are spread over regions, then zones, then racks, then hosts, if the
+# bookies have such labels. Bookies without a label have its empty value in common.
+#
+# Rule 2. Among equals the choice is random, weighted by free space and capped, so that a new
 # empty bookie is preferred but not flooded (BookKeeper's disk-weighted placement).
 #
 # Rule 3. Before both rules: bookies that failed often lately come last (``quarantine``, rule 2).
@@ -187,6 +194,11 @@ class Candidate:
     member: Member
     domain: str
     free_bytes: int = 0
+    labels: Labels = field(default_factory=dict, hash=False)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        return levels_of(self.domain, self.labels)
 
 
 def choose(
@@ -220,16 +232,27 @@ def choose(
             hint="add bookies (`bkspark bookie add URL`), or bring back those that `bkspark "
             "bookies` shows as not usable",
         )
-    used = Counter(candidate.domain for candidate in near)
+    used = Counter(level for candidate in near for level in enumerate(candidate.levels))
     chosen: list[Candidate] = []
     while len(chosen) < count:
         pool = [c for c in open_ if c.member.bookie_id not in last] or open_
-        least = min(used[candidate.domain] for candidate in pool)
-        pick = _weighted([c for c in pool if used[c.domain] == least], draw)
+        pick = _weighted(_least_used(pool, used), draw)
         chosen.append(pick)
         open_.remove(pick)
-        used[pick.domain] += 1
+        used.update(enumerate(pick.levels))
     return chosen if near else _spaced_out(chosen)
+
+
+def levels_of(domain: str, labels: Labels) -> tuple[str, ...]:
+    """Return what copies are spread over: the failure domain, and the labels of ``LEVELS``."""
+    return (domain, *(labels.get(name, "") for name in LEVELS))
+
+
+def _least_used(pool: Sequence[Candidate], used: Counter[tuple[int, str]]) -> list[Candidate]:
+    """Return the candidates on the least used domain; of these, in the least used region, …"""
+    times = [tuple(used[level] for level in enumerate(candidate.levels)) for candidate in pool]
+    least = min(times)
+    return [candidate for candidate, count in zip(pool, times, strict=True) if count == least]
 
 
 def in_place(
@@ -269,15 +292,23 @@ def _spaced_out(chosen: Sequence[Candidate]) -> list[Candidate]:
     """Deal the members, domain after domain, into as many rows as the largest domain has members.
 
     Members of a domain then lie in different rows, at least a row's length apart: E divided by the
-    number of rows. No order of the ring puts them farther apart.
+    number of rows. No order of the ring puts them farther apart. If the members do not share
+    domains, the widest label that some but not all have in common takes the place of the domain.
     """
+    level = _shared_level(chosen)
     by_domain: dict[str, list[Candidate]] = {}
     for candidate in chosen:
-        by_domain.setdefault(candidate.domain, []).append(candidate)
+        by_domain.setdefault(candidate.levels[level], []).append(candidate)
     largest_first = sorted(by_domain.values(), key=len, reverse=True)
     rows = max((len(members) for members in largest_first), default=1)
     line = [candidate for members in largest_first for candidate in members]
     return [candidate for row in range(rows) for candidate in line[row::rows]]
+
+
+def _shared_level(chosen: Sequence[Candidate]) -> int:
+    columns = zip(*(candidate.levels for candidate in chosen), strict=True)
+    shared = (k for k, column in enumerate(columns) if 1 < len(set(column)) < len(chosen))
+    return next(shared, 0)
 
 
 def _weighted(candidates: Sequence[Candidate], draw: Callable[[], float]) -> Candidate:

@@ -89,6 +89,12 @@ OPTIONS: Mapping[str, SourceOption] = {
         "write makes a smaller ledger, on at least `ackQuorumSize` bookies. A log that is created "
         "strict stays strict.",
     ),
+    "minDistinct": SourceOption(
+        "",
+        "Labels of bookies that must differ, such as `rack:2,zone:2`: the bookies that store a row "
+        "have at least so many values of each label, or the write is refused. A log keeps its "
+        "value.",
+    ),
     "password": SourceOption("", "The ledger password itself. Prefer the next two options."),
     "passwordFile": SourceOption("", "A file that holds the ledger password."),
     "passwordEnv": SourceOption("", "An environment variable that holds the ledger password."),

@@ -23,6 +23,7 @@ from bkspark.errors import InvalidRequestError
 from bkspark.format.entry_log import BLOCK_ROWS_MAX, COMPRESSIONS
 from bkspark.log.batch.target import BlockSettings, WriteChecks, WriteRequest
 from bkspark.protocol import bounds
+from bkspark.protocol.apart import Distinct
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.log.batch import COMPARE, ON_REPEATED_BATCH, SKIP
@@ -255,7 +256,7 @@ class WriteOptions:
 
     Attributes:
         quorum: None if none of the three sizes was given.
-        is_unbounded, is_strict: None if not given.
+        is_unbounded, is_strict, min_distinct: None if not given.
         compares_repeats: whether a repeated micro-batch must have the same rows.
     """
 
@@ -268,6 +269,7 @@ class WriteOptions:
     is_unbounded: bool | None
     compares_repeats: bool
     is_strict: bool | None
+    min_distinct: Distinct | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +304,9 @@ class Options:
             is_overwrite=is_overwrite,
             merges_schema=self.write.merges_schema,
             is_unbounded=self.write.is_unbounded,
-            checks=WriteChecks(self.write.compares_repeats, self.write.is_strict),
+            checks=WriteChecks(
+                self.write.compares_repeats, self.write.is_strict, self.write.min_distinct
+            ),
         )
 
 
@@ -369,6 +373,7 @@ class _Parser:
             is_unbounded=self._flag("unbounded", None),
             compares_repeats=self._choice(ON_REPEATED_BATCH, (COMPARE, SKIP), COMPARE) != SKIP,
             is_strict=self._flag("strict", None),
+            min_distinct=self._distinct(),
         )
 
     def _read(self) -> ReadOptions:
@@ -609,6 +614,14 @@ class _Parser:
         if text.lower() not in ("true", "false"):
             self._problems.append(f"{name} must be true or false, not {text!r}")
         return text.lower() == "true"
+
+    def _distinct(self) -> Distinct | None:
+        text = self._get("minDistinct")
+        try:
+            return None if text is None else arguments.distinct(text)
+        except InvalidRequestError as error:
+            self._problems.append(str(error.args[0]))
+            return None
 
     def _choice(self, name: str, choices: tuple[str, ...], default: str | None) -> str | None:
         text = self._get(name)

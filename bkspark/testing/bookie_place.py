@@ -206,7 +206,8 @@ class BookiePlace(Protocol):
 
 def address_of(place: BookiePlace, **changes: str) -> BookieAddress:
     """The address of the bookie with ``a_cookie`` in ``place``."""
-    values = {"bookie_id": "b1", "incarnation": INCARNATION, "cluster_id": CLUSTER} | changes
+    usual = {"bookie_id": "b1", "incarnation": INCARNATION, "cluster_id": CLUSTER}
+    values: dict[str, Any] = usual | changes
     return BookieAddress(**values, url=place.url)
 
 

@@ -34,7 +34,7 @@ from tests.kit.faulty import StorageFaults
 LOG = "events"
 SCHEMA = pa.schema([pa.field("n", pa.int64()), pa.field("s", pa.string())])
 BLOCKS = BlockSettings(rows_per_block=4, target_bytes=2**20, compression="none")
-CHECKS = ("compares_repeats", "is_strict")
+CHECKS = ("compares_repeats", "is_strict", "min_distinct")
 Row = tuple[Any, ...]
 
 

@@ -75,7 +75,7 @@ MUTANTS = (
     ),
     Mutant(
         "failure domains of bookies that were not drawn are not used",
-        "_Pool.choose",
+        "_Pool._chosen",
         Replace("_is_spread([*chosen, *near])", "True"),
         (f"{ADDRESSES}::test_a_failure_domain_that_was_not_drawn_is_looked_for",),
     ),

@@ -92,7 +92,7 @@ MUTANTS = (
     Mutant(
         "copies come nearer together",
         "_Balance._may_take",
-        Replace("keeps_spread(fragment.quorum, now, after, self._domains)", "bool(after)"),
+        Replace("self._keeps(fragment, now, after)", "bool(after)"),
         (f"{EVEN}::test_copies_stay_as_far_apart_as_they_were",),
     ),
     Mutant(

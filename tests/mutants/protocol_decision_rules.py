@@ -92,8 +92,11 @@ MUTANTS = (
     # --- placement -------------------------------------------------------------------------------
     Mutant(
         "domains do not matter",
-        "bookies.choose",
-        Replace("[c for c in pool if used[c.domain] == least]", "[c for c in pool]"),
+        "bookies._least_used",
+        Replace(
+            "[candidate for candidate, count in zip(pool, times, strict=True) if count == least]",
+            "list(pool)",
+        ),
         (f"{PLACEMENT}::test_no_domain_is_used_twice_before_all_are_used_once",),
     ),
     # --- batch -----------------------------------------------------------------------------------

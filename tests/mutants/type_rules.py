@@ -72,8 +72,9 @@ MUTANTS = (
         "rows are held to what the DataFrame says of its columns, not to what the log says",
         "resolve_settings",
         Replace(
-            "ResolvedSettings(log, quorum, spec, schema, is_strict)",
-            "ResolvedSettings(log, quorum, spec, arrow_schema.encode(request.schema), is_strict)",
+            "ResolvedSettings(log, quorum, spec, schema, is_strict, min_distinct)",
+            "ResolvedSettings(log, quorum, spec, "
+            "arrow_schema.encode(request.schema), is_strict, min_distinct)",
         ),
         (f"{TASKS}::test_rows_are_held_to_what_the_log_says_of_its_columns",),
     ),

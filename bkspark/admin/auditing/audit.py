@@ -25,6 +25,7 @@ from bkspark.admin.auditing.findings import (
     AuditFindings,
     AuditPlan,
     AuditStep,
+    Misplaced,
     OrphanKind,
     Short,
     WaitingLedger,
@@ -68,34 +69,40 @@ from bkspark.format.digest import for_showing
 from bkspark.ledger.journals.journal_pages import JournalEnds, JournalName
 from bkspark.ledger.recovery.running import Runner, in_threads
 from bkspark.log.reading.ledger_files import PlacedLog
+from bkspark.protocol.apart import Apart
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState, Member
 
 # --- placing -------------------------------------------------------------------------------------
-# Check the spread of ensembles over failure domains.
+# Check the spread of ensembles over failure domains, and over the labels that ledgers insist on.
 
 
-def misplaced(ledger: LedgerMetadata, domains: Mapping[Member, str]) -> str:
-    """Return how ``ledger`` violates placement, in one line; empty if placed well.
+def misplaced(ledger: LedgerMetadata, known: Mapping[Member, BookieAddress]) -> Misplaced | None:
+    """Return how ``ledger`` violates placement; None if placed well.
 
-    A domain gets a second member only after each domain has its first (placement, rule 1).
-    Ensembles including members of unknown domain are not judged.
+    Each write set has the labels that the ledger insists on. A domain gets a second member only
+    after each domain has its first (placement, rule 1). Ensembles including unknown members are not
+    judged.
 
     Args:
-        domains: failure domains of the registered bookies.
+        known: the registered bookies.
     """
-    available = len(set(domains.values()))
+    available = len({address.domain for address in known.values()})
+    near: Misplaced | None = None
     for location in Locations(ledger):
-        if all(member in domains for member in location.members):
-            used = len({domains[member] for member in location.members})
-            possible = min(len(location.members), available)
+        if all(member in known for member in location.members):
+            members = [known[member] for member in location.members]
+            where = f"fragment {location.first_entry_id}"
+            lacks = Apart.of(ledger).shortfall([address.labels for address in members])
+            if lacks:
+                return Misplaced(f"{where}: {lacks} (minDistinct)", is_refused=True)
+            used = len({address.domain for address in members})
+            possible = min(len(members), available)
             if used < possible:
-                return (
-                    f"fragment {location.first_entry_id} lies on {used} failure domains, and "
-                    f"{possible} are possible"
-                )
-    return ""
+                said = f"{where} lies on {used} failure domains, and {possible} are possible"
+                near = near or Misplaced(said)
+    return near
 
 
 # --- open end ------------------------------------------------------------------------------------
@@ -263,7 +270,6 @@ class Audit:
         self._dropped = frozenset(dropped)
         self._addresses = cluster.addresses()
         self._registered = {member.bookie_id for member in self._addresses}
-        self._domains = {m: address.domain for m, address in self._addresses.items()}
         self._lost = cluster.lost_members()
         self._marks = NotedDamage(cluster).marks(self._addresses)
 
@@ -488,8 +494,8 @@ class Audit:
             self.findings.waiting.append(waiting)
         if sizes.is_short(ledger):
             self.findings.short.append(Short.of(ledger))
-        problem = misplaced(ledger, self._domains)
-        if problem:
+        problem = misplaced(ledger, self._addresses)
+        if problem is not None:
             self.findings.misplaced[ledger.ledger_id] = problem
         for member in seen.looked:
             holding = seen.holdings.get((member, ledger.ledger_id))

@@ -9,6 +9,7 @@ from bkspark.admin.maintenance import Facts, Left, Report, left_records
 from bkspark.admin.offloading import tables
 from bkspark.admin.survey import Gone
 from bkspark.bookie.contract import on_bookie
+from bkspark.protocol.apart import HOW_TO_BE_APART
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 
@@ -164,6 +165,18 @@ class Short:
         return said if self.is_closed else f"{said} once the ledger is closed"
 
 
+@dataclass(frozen=True, slots=True)
+class Misplaced:
+    """How a ledger violates its placement rule, in one line.
+
+    Attributes:
+        is_refused: whether a write refuses such bookies; otherwise others are only preferred.
+    """
+
+    reason: str
+    is_refused: bool = False
+
+
 @dataclass(slots=True)
 class Orphans:
     """Number of ledger folders of one kind, and the first ledger ids."""
@@ -180,7 +193,7 @@ class AuditFindings:
         short: ledgers created with too few copies.
         orphans: ledger folders without an owner, by bookie and kind.
         strays: number of unnamed entry logs, by bookie.
-        misplaced: ledgers violating their placement rule, with reasons.
+        misplaced: ledgers violating their placement rule.
         problems: (ledger id, bookie id, fault in the journals).
         changing: ledgers changed during each attempt.
         recordless: logs that list ledgers without a metadata record.
@@ -190,7 +203,7 @@ class AuditFindings:
     gaps: list[Gap] = field(default_factory=list)
     waiting: list[WaitingLedger] = field(default_factory=list)
     problems: list[tuple[int, str, str]] = field(default_factory=list)
-    misplaced: dict[int, str] = field(default_factory=dict)
+    misplaced: dict[int, Misplaced] = field(default_factory=dict)
     short: list[Short] = field(default_factory=list)
     orphans: dict[tuple[str, str], Orphans] = field(default_factory=dict)
     strays: Counter[str] = field(default_factory=Counter)
@@ -223,8 +236,8 @@ class AuditFindings:
                 "short": [short_row(short) for short in self.short],
                 "waiting": [_waiting_row(waiting) for waiting in self.waiting],
                 "placement": [
-                    {"ledger_id": ledger_id, "reason": reason}
-                    for ledger_id, reason in sorted(self.misplaced.items())
+                    {"ledger_id": ledger_id, "reason": found.reason}
+                    for ledger_id, found in sorted(self.misplaced.items())
                 ],
                 "orphans": list(self._orphan_rows()),
             },
@@ -246,6 +259,9 @@ class AuditFindings:
             yield Left(f"ledger {waiting.ledger_id}", f"{waiting.state}: {waiting.reason}")
         for ledger_id, bookie_id, problem in self.problems:
             yield Left(f"ledger {ledger_id}", on_bookie(bookie_id, problem))
+        for ledger_id, found in sorted(self.misplaced.items()):
+            if found.is_refused:
+                yield Left(f"ledger {ledger_id}", found.reason, HOW_TO_BE_APART)
         for ledger_id in self.changing:
             yield Left(f"ledger {ledger_id}", "it changed each time the audit looked")
         for gone in sorted(self.recordless, key=lambda one: one.log):
@@ -347,7 +363,8 @@ _WORDS = {
     SILENT: "bookie(s) that did not answer",
     UNSOUND: "folder(s) of journals with damage or strange files",
     CHANGING: "ledger(s) that changed each time the audit looked",
-    NOT_ADHERING: "ledger(s) on fewer failure domains than possible",
+    NOT_ADHERING: "ledger(s) on fewer failure domains than possible, or not as far apart as "
+    "minDistinct says",
     ORPHANED: "folder(s) of ledgers that do not name the bookie",
     STRAYS: "entry log(s) that no record names",
 }

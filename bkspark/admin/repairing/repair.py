@@ -24,6 +24,7 @@ from bkspark.errors import (
     UnauthorizedError,
 )
 from bkspark.ledger.recovery.running import Runner
+from bkspark.protocol.apart import shown
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.upkeep import repairing
@@ -397,10 +398,13 @@ class Repair:
         used = begun | barred | task.avoid | same
         target = task.kept
         if target is None or target.bookie_id in {m.bookie_id for m in staying} | begun | barred:
-            target = successors.beside(staying, used, task.step.to)
+            fits = successors.fitting(ledger, location.members, place.index)
+            target = successors.beside(staying, used, task.step.to, fits)
         if target is None:
             said = f"; {task.problem}" if task.problem else ""
             said += f"; permanently excluded: {', '.join(sorted(barred))}" if barred else ""
+            apart = ledger.settings.min_distinct
+            said += f"; the ledger has minDistinct {shown(apart)}" if apart else ""
             how = " (bookie add URL; `bkspark bookies` shows which bookies are full or closed)"
             bookie_name = "no other bookie can"
             if task.step.to:

@@ -30,6 +30,7 @@ from bkspark.errors import (
 )
 from bkspark.format.digest import Digester
 from bkspark.metadata import freshness
+from bkspark.protocol.apart import Apart
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.writer import steps
@@ -148,7 +149,8 @@ class Membership:
         joining = Joining.last_writer(mine, self._digester)
         exclude = step.exclude | self._begun.lent
         place = (mine.ledger_id, step.ensemble_index, joining, step.staying)
-        vacancy = Vacancy(*place, exclude, among, self._begun)
+        now = (Locations(mine).last.members, Apart.of(mine))
+        vacancy = Vacancy(*place, exclude, *now, among, self._begun)
         found = ensembles.replace(self._cluster, vacancy)
         passed_over = tuple(found.failed.items())
         if found.address is None:
@@ -190,8 +192,15 @@ class Membership:
         exclude = step.exclude | lent
         try:
             ledger = self._still_mine()
-            last_writer = (ledger.ledger_id, Joining.last_writer(ledger, self._digester))
-            wanted = Regrouping(*last_writer, step.ensemble, step.failed, exclude, self._begun)
+            wanted = Regrouping(
+                ledger.ledger_id,
+                Joining.last_writer(ledger, self._digester),
+                step.ensemble,
+                step.failed,
+                exclude,
+                self._begun,
+                Apart.of(ledger),
+            )
             found = ensembles.regroup(self._cluster, wanted)
         except LedgerFencedError:
             raise

@@ -18,6 +18,7 @@ from bkspark.format.digest import Digester
 from bkspark.ledger.creating import APPEND, OVERWRITE, create_ledger, of_log
 from bkspark.log.creating import schema_after
 from bkspark.metadata import freshness
+from bkspark.protocol.apart import NOTHING, Distinct, require_distinct
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import FIRST_TERM, DigestSpec, LedgerMetadata
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
@@ -50,10 +51,13 @@ class WriteChecks:
             rows.
         is_strict: whether no ledger may be made on fewer bookies than wanted; a log that the write
             creates is then strict too. None if not given.
+        min_distinct: labels whose values must differ in each write set of a new log; must agree
+            with an existing log. None if not given.
     """
 
     compares_repeats: bool = True
     is_strict: bool | None = None
+    min_distinct: Distinct | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,10 @@ class WriteRequest:
     @property
     def is_strict(self) -> bool | None:
         return self.checks.is_strict
+
+    @property
+    def min_distinct(self) -> Distinct | None:
+        return self.checks.min_distinct
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +198,7 @@ def private_target(
         guarantees_write_quorum=bool(log and log.settings.guarantees_write_quorum),
         goes_on=goes_on,
         is_strict=settings.is_strict,
+        min_distinct=settings.min_distinct,
     )
     target = target_of(request, created.seen.value, created.ensemble, created.spares)
     return target if log is None else replace(target, log_last_ms=log.last_ms)
@@ -230,6 +239,7 @@ class ResolvedSettings:
     digest: DigestSpec
     schema: bytes
     is_strict: bool
+    min_distinct: Distinct
 
 
 def resolve_settings(cluster: Cluster, request: WriteRequest) -> ResolvedSettings:
@@ -247,14 +257,16 @@ def resolve_settings(cluster: Cluster, request: WriteRequest) -> ResolvedSetting
     log = None if seen is None or seen.value.is_tombstone else seen.value
     is_strict = bool(request.is_strict)
     quorum = _quorum_of(request, log)
+    min_distinct = require_distinct(request.min_distinct or NOTHING, quorum)
     spec = _digest_of(request, log)
     make_digester(spec, request.password)
     schema = arrow_schema.encode(request.schema)
     if log is not None:
         log.settings.require_unbounded(log.name, request.is_unbounded)
         is_strict = log.settings.strictness(log.name, request.is_strict)
+        min_distinct = log.settings.distinctness(log.name, request.min_distinct)
         schema = schema_after(request.schema, log, request.merges_schema, request.is_overwrite)
-    return ResolvedSettings(log, quorum, spec, schema, is_strict)
+    return ResolvedSettings(log, quorum, spec, schema, is_strict, min_distinct)
 
 
 def _quorum_of(request: WriteRequest, log: LogRecord | None) -> Quorum:

@@ -332,6 +332,7 @@ def _create_log(cluster: Cluster, request: WriteRequest, batch: Staged) -> None:
                 staging.digest,
                 is_unbounded=bool(request.is_unbounded),
                 is_strict=bool(request.is_strict),
+                min_distinct=request.min_distinct or {},
             )
             create_log(cluster, name, settings, schema, run=batch.run)
 
@@ -348,7 +349,8 @@ def _is_untouched(cluster: Cluster, log_name: str, staging: StagingLedger) -> bo
     except NoSuchLedgerError:
         return False
     made = (LedgerState.OPEN, FIRST_TERM, staging.private_token)
-    return (ledger.state, ledger.term, ledger.token) == made
+    is_apart = dict(ledger.settings.min_distinct) == dict(log.settings.min_distinct)
+    return (ledger.state, ledger.term, ledger.token) == made and is_apart
 
 
 # --- commit --------------------------------------------------------------------------------------

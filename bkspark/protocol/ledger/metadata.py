@@ -200,6 +200,7 @@ class LedgerSettings:
         guarantees_write_quorum: whether each entry is to have Qw copies ("metadata", rule 6).
         smaller: the sizes, if the ledger was made on fewer bookies than wanted; else None.
         is_strict: whether the application refused fewer bookies.
+        min_distinct: labels whose values differ in each write set ("apart").
     """
 
     schema: bytes = b""
@@ -209,6 +210,7 @@ class LedgerSettings:
     guarantees_write_quorum: bool = False
     smaller: MadeSmaller | None = None
     is_strict: bool = False
+    min_distinct: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 # --- standing ------------------------------------------------------------------------------------

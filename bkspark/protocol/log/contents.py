@@ -32,6 +32,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bkspark.errors import InvalidRequestError, NoSuchEntryError
+from bkspark.protocol import apart
+from bkspark.protocol.apart import Distinct
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
@@ -62,6 +64,7 @@ class LogSettings:
             ledger over from the previous writer, and adds no further ledger. Only this setting can
             be ``converted``; earlier ledgers stay unchanged.
         is_strict: whether no ledger of the log may be made on fewer bookies than wanted.
+        min_distinct: labels whose values differ in each write set of the log's ledgers ("apart").
     """
 
     quorum: Quorum
@@ -69,6 +72,7 @@ class LogSettings:
     guarantees_write_quorum: bool = False
     is_unbounded: bool = False
     is_strict: bool = False
+    min_distinct: Distinct = field(default_factory=dict, hash=False)
 
     @property
     def permits_smaller(self) -> bool:
@@ -80,7 +84,7 @@ class LogSettings:
         """Return the settings of a log made for ``ledger``, its first ledger."""
         given = ledger.settings
         like = (sizes.wanted(ledger), given.digest, given.guarantees_write_quorum)
-        return cls(*like, is_unbounded, given.is_strict)
+        return cls(*like, is_unbounded, given.is_strict, given.min_distinct)
 
     def require_unbounded(self, log_name: str, wanted: bool | None) -> None:
         """Check that the log is unbounded, or chained, as the writer ``wanted``; None for either.
@@ -109,6 +113,20 @@ class LogSettings:
                 hint="leave strict out",
             )
         return self.is_strict or bool(wanted)
+
+    def distinctness(self, log_name: str, wanted: Distinct | None) -> Distinct:
+        """Return what the log's write sets must have, for a write that says ``wanted``, or None.
+
+        Raises:
+            InvalidRequestError: the log was created with other values.
+        """
+        if wanted is not None and dict(wanted) != dict(self.min_distinct):
+            own = apart.shown(self.min_distinct) or "none"
+            raise InvalidRequestError(
+                f"log {log_name!r} was created with minDistinct {own}, not {apart.shown(wanted)}",
+                hint="leave minDistinct out",
+            )
+        return self.min_distinct
 
     def way_to_use(self, log_name: str, wanted: "LogSettings") -> str:
         """Return a hint for a client that wanted a new log of this name with other settings."""

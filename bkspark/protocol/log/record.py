@@ -369,6 +369,7 @@ class LogRecord(LogContents):
             ("digestType", own.digest.digest_type, given.digest.digest_type),
             ("quorum sizes", astuple(own.quorum), astuple(sizes.wanted(ledger))),
             ("guaranteed copies", own.guarantees_write_quorum, given.guarantees_write_quorum),
+            ("minDistinct", dict(own.min_distinct), dict(given.min_distinct)),
         )
         for what, ours, theirs in settings:
             if ours != theirs:

@@ -6,7 +6,8 @@ cluster stays balanced for a while.
 
 Rule 2. The fullest bookie gives first, to the emptiest bookie that may take the place. A bookie may
 take a place only if it has no other place of the fragment, and if the copies stay as far apart as
-before, over failure domains and in each write set (``placement``, rule 1).
+before, over failure domains and labels, in all and in each write set (``placement``, rule 1). What
+a ledger insists on holds too (``apart``, rule 3).
 
 Rule 3. A move helps if the place is smaller than the difference of the two bookies, by more than
 half the threshold, in terms of the mean. So each move lessens the sum of squares and no byte goes
@@ -19,9 +20,11 @@ finally leave give their places to the new ones, and each place is copied once.
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice, permutations
 
+from bkspark.protocol.apart import Apart, Distinct
+from bkspark.protocol.bookies import Labels, levels_of
 from bkspark.protocol.bounds import THRESHOLD
 from bkspark.protocol.ledger.metadata import Member
 from bkspark.protocol.ledger.quorum import Quorum
@@ -47,6 +50,7 @@ class Load:
     used: float
     capacity: float = 1
     takes: bool = True
+    labels: Labels = field(default_factory=dict, hash=False)
 
     @property
     def level(self) -> float:
@@ -60,6 +64,7 @@ class Movable:
     Attributes:
         place_bytes: bytes of the fragment on each member.
         barred: members that must get no place in the fragment.
+        distinct: labels that the ledger insists on.
     """
 
     ledger_id: int
@@ -68,6 +73,7 @@ class Movable:
     ensemble: tuple[Member, ...]
     place_bytes: float
     barred: frozenset[Member] = frozenset()
+    distinct: Distinct = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,25 +114,37 @@ def moves_of(
     return list(balance.outcome())
 
 
+Levels = Mapping[Member, tuple[str, ...]]
+"""A failure domain and labels, for each known bookie."""
+
+
 def keeps_spread(
-    quorum: Quorum, before: Sequence[Member], after: Sequence[Member], domains: Mapping[Member, str]
+    quorum: Quorum, before: Sequence[Member], after: Sequence[Member], levels: Levels
 ) -> bool:
     """Whether copies are as far apart ``after`` as ``before`` (rule 2).
 
     Args:
-        domains: failure domains, if known; any other bookie is a domain of its own.
+        levels: of the known bookies; any other bookie has values of its own.
     """
-    was, now = (_spread(quorum, ensemble, domains) for ensemble in (before, after))
+    was, now = (_spread(quorum, ensemble, levels) for ensemble in (before, after))
     return all(a <= b for a, b in zip(was, now))
 
 
-def _spread(
-    quorum: Quorum, ensemble: Sequence[Member], domains: Mapping[Member, str]
-) -> tuple[int, ...]:
-    """Return the number of domains in all, and in each write set."""
-    own = [domains.get(member, member.bookie_id) for member in ensemble]
+def _spread(quorum: Quorum, ensemble: Sequence[Member], levels: Levels) -> tuple[int, ...]:
+    """Return the number of values of each level, in all, and in each write set."""
+    width = max(map(len, levels.values()), default=1)
+    own = [levels.get(member, (member.bookie_id,) * width) for member in ensemble]
     sets = [range(len(own)), *quorum.write_sets()]
-    return tuple(len({own[index] for index in indexes}) for indexes in sets)
+    return tuple(
+        len({own[index][level] for index in indexes}) for level in range(width) for indexes in sets
+    )
+
+
+def _levels(loads: Sequence[Load]) -> Levels:
+    """Return the levels of the bookies, without labels that no bookie has."""
+    rows = [levels_of(load.domain, load.labels) for load in loads]
+    used = [k for k, column in enumerate(zip(*rows, strict=True)) if k == 0 or any(column)]
+    return {load.member: tuple(row[k] for k in used) for load, row in zip(loads, rows)}
 
 
 class _Balance:
@@ -138,7 +156,7 @@ class _Balance:
 
     def __init__(self, loads: Sequence[Load], fragments: Sequence[Movable], least: float) -> None:
         self._loads = {load.member: load for load in loads}
-        self._domains = {load.member: load.domain for load in loads}
+        self._levels = _levels(loads)
         self._fragments = fragments
         self._now = [list(fragment.ensemble) for fragment in fragments]
         self._least = least * mean_level(loads)
@@ -198,7 +216,17 @@ class _Balance:
         if target.bookie_id in ids or target in fragment.barred:
             return False
         after = [target if member == source else member for member in now]
-        return keeps_spread(fragment.quorum, now, after, self._domains)
+        return self._keeps(fragment, now, after)
+
+    def _keeps(self, fragment: Movable, before: Sequence[Member], after: Sequence[Member]) -> bool:
+        """Whether copies stay as far apart as they are, and as the ledger insists (rule 2)."""
+        wanted = Apart(fragment.quorum, fragment.distinct)
+        return keeps_spread(fragment.quorum, before, after, self._levels) and (
+            not fragment.distinct or wanted.is_kept(self._labels(before), self._labels(after))
+        )
+
+    def _labels(self, members: Sequence[Member]) -> list[Labels]:
+        return [self._loads[m].labels if m in self._loads else {} for m in members]
 
     def _apply(self, number: int, source: Member, target: Member) -> None:
         size, now = self._fragments[number].place_bytes, self._now[number]
@@ -241,4 +269,4 @@ class _Balance:
         after = list(fragment.ensemble)
         for index, to in islice(way, steps):
             after[index] = to
-        return keeps_spread(fragment.quorum, fragment.ensemble, after, self._domains)
+        return self._keeps(fragment, fragment.ensemble, after)

@@ -1,6 +1,7 @@
 """The set arithmetic of an audit, held against the plainest way to say the same."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +17,14 @@ from bkspark.admin.auditing.copies import (
     classify,
     gaps,
 )
-from bkspark.admin.auditing.findings import LEDGERS_AT_ONCE, SHARDS, plan_of_all, plan_of_some
+from bkspark.admin.auditing.findings import (
+    LEDGERS_AT_ONCE,
+    SHARDS,
+    Misplaced,
+    plan_of_all,
+    plan_of_some,
+)
+from bkspark.bookie.contract import BookieAddress
 from bkspark.protocol.ledger.locations import Location, Locations
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
@@ -175,15 +183,31 @@ def test_a_file_that_another_lacks_as_a_whole_counts_for_neither() -> None:
     } == {Copies.BELOW_WRITE_QUORUM}
 
 
+def on(domain: str, **labels: str) -> BookieAddress:
+    return BookieAddress("b", "1" * 32, "c" * 32, "memory://b", domain, labels=labels)
+
+
+def test_a_ledger_that_is_not_as_far_apart_as_it_insists_is_misplaced() -> None:
+    ledger = ledger_of(Quorum(3, 3, 2))
+    insists = replace(ledger, settings=replace(ledger.settings, min_distinct={"rack": 2}))
+    same = {member: on(f"disk{n}", rack="a") for n, member in enumerate(MEMBERS)}
+    said = "fragment 0: values of label rack in a write set: 1, and 2 are wanted (minDistinct)"
+    assert misplaced(ledger, same) is None
+    assert misplaced(insists, same) == Misplaced(said, is_refused=True)
+    assert misplaced(insists, same | {MEMBERS[2]: on("disk2", rack="b")}) is None
+    assert misplaced(insists, same | {MEMBERS[2]: on("disk2")}) is not None
+
+
 def test_placement_is_kept_where_no_domain_is_free() -> None:
     ledger = ledger_of(Quorum(3, 3, 2))
-    apart = {member: f"disk{n}" for n, member in enumerate(MEMBERS)}
-    assert misplaced(ledger, apart) == ""
-    assert misplaced(ledger, dict.fromkeys(MEMBERS, "disk")) == ""
-    together = apart | {MEMBERS[0]: "disk1"}
-    assert "fragment 0 lies on 2 failure domains, and 3 are possible" in misplaced(ledger, together)
+    apart = {member: on(f"disk{n}") for n, member in enumerate(MEMBERS)}
+    assert misplaced(ledger, apart) is None
+    assert misplaced(ledger, dict.fromkeys(MEMBERS, on("disk"))) is None
+    together = apart | {MEMBERS[0]: on("disk1")}
+    said = "fragment 0 lies on 2 failure domains, and 3 are possible"
+    assert misplaced(ledger, together) == Misplaced(said)
     del together[MEMBERS[0]]
-    assert misplaced(ledger, together) == ""
+    assert misplaced(ledger, together) is None
 
 
 @QUICK

@@ -11,6 +11,7 @@ import bkspark
 from bkspark.admin.auditing.copies import Copies, Gap
 from bkspark.admin.auditing.findings import (
     AuditFindings,
+    Misplaced,
     OrphanKind,
     Short,
     WaitingLedger,
@@ -56,7 +57,7 @@ FOUND: dict[str, Callable[[AuditFindings], object]] = {
     "gaps": lambda found: found.gaps.append(GAP),
     "waiting": lambda found: found.waiting.append(WaitingLedger(1, "OPEN", "why")),
     "problems": lambda found: found.problems.append((1, "bookie-1", "a stray file")),
-    "misplaced": lambda found: found.misplaced.update({1: "why"}),
+    "misplaced": lambda found: found.misplaced.update({1: Misplaced("why")}),
     "orphans": lambda found: found.add_orphan("bookie-1", OrphanKind.DELETED, 1),
     "strays": lambda found: found.strays.update(["bookie-1"]),
     "changing": lambda found: found.changing.append(1),

@@ -72,6 +72,15 @@ def test_a_log_that_guarantees_its_write_quorum_says_so(run, keeper):
     assert json.loads(run("log", "show", "other", "--json")[1])["guarantees_write_quorum"] is False
 
 
+def test_a_log_that_insists_on_labels_says_so(run, keeper):
+    status, _, err = run("log", "create", "wal", "--min-distinct", "rack:4")
+    assert (status, "4 values of label rack" in err) == (2, True)
+    assert run("log", "create", "wal", "--min-distinct", "zone:1,rack:2")[0] == 0
+    assert keeper.open_log("wal").record.settings.min_distinct == {"rack": 2, "zone": 1}
+    shown = json.loads(run("log", "show", "wal", "--json")[1])
+    assert shown["min_distinct"] == {"rack": 2, "zone": 1}
+
+
 def test_an_unbounded_log_says_so(run, keeper):
     assert run("log", "create", "wal", "--unbounded")[0] == 0
     assert keeper.open_log("wal").record.is_unbounded

@@ -40,7 +40,10 @@ GROWN = replace(
 STRICT = replace(SMALLER, settings=LedgerSettings(is_strict=True))
 
 
-@pytest.mark.parametrize("ledger", [SMALLER, GROWN, STRICT], ids=["smaller", "grown", "strict"])
+APART = replace(SMALLER, settings=LedgerSettings(min_distinct={"rack": 2, "zone": 1}))
+
+
+@pytest.mark.parametrize("ledger", [SMALLER, GROWN, STRICT, APART])
 def test_ledgers_come_back_as_they_went(ledger: LedgerMetadata) -> None:
     assert ledger_metadata.decode(7, ledger_metadata.encode(ledger, "nonce")) == ledger
 
@@ -48,6 +51,20 @@ def test_ledgers_come_back_as_they_went(ledger: LedgerMetadata) -> None:
 def test_a_strict_log_comes_back_as_it_went() -> None:
     strict = replace(log(), settings=replace(log().settings, is_strict=True))
     assert log_record.decode("events", log_record.encode(strict, "nonce")) == strict
+    apart = replace(log(), settings=replace(log().settings, min_distinct={"rack": 2}))
+    assert log_record.decode("events", log_record.encode(apart, "nonce")) == apart
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [None, [], {"rack": 0}, {"rack": True}, {"rack": "2"}, {"rack": 257}, {"Rack": 1}, {"": 1}],
+)
+def test_labels_on_which_no_ledger_can_insist_are_refused(wanted: Any) -> None:
+    value = json.loads(ledger_metadata.encode(SMALLER, "nonce").partition(b"\n")[2])
+    value["min_distinct"] = wanted
+    data = strict_json.encode("ledger", layout.ledger_key(7), value)
+    with pytest.raises(CorruptDataError):
+        ledger_metadata.decode(7, data)
 
 
 @pytest.mark.parametrize(

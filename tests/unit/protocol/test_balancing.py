@@ -105,18 +105,36 @@ def test_copies_stay_as_far_apart_as_they_were() -> None:
     loads = loads_of(fragments, 4, domains="aaba")
     moves = moves_of(loads, fragments)
     assert Counter(move.place.member for move in moves) == {MEMBERS[0]: 13, MEMBERS[1]: 13}
-    domains = {load.member: load.domain for load in loads}
+    domains = {load.member: (load.domain,) for load in loads}
     for fragment, then in zip(fragments, after(fragments, moves)):
         assert keeps_spread(Q332, fragment.ensemble, then.ensemble, domains)
 
 
 def test_the_spread_of_each_write_set_counts() -> None:
-    domains = dict(zip(MEMBERS, "aabbc"))
+    domains = dict(zip(MEMBERS, map(tuple, "aabbc")))
     assert keeps_spread(Q422, MEMBERS[:4], MEMBERS[2:6], {})
     apart, beside = (0, 2, 1, 3), (0, 1, 2, 3)
     for was, now, kept in ((apart, beside, False), (beside, apart, True)):
         ensembles = [[MEMBERS[n] for n in places] for places in (was, now)]
         assert keeps_spread(Q422, *ensembles, domains) is kept
+
+
+def test_a_move_keeps_what_the_ledger_insists_on() -> None:
+    """The new bookie has the rack of the others: only their places may go to it."""
+    fragments = [replace(on(n, 0, 1, 2), distinct={"row": 2}) for n in range(40)]
+    labels = [{"row": "a"}, {"row": "a"}, {"row": "b"}, {"row": "a"}]
+    loads = [replace(load, labels=own) for load, own in zip(loads_of(fragments, 4), labels)]
+    moves = moves_of(loads, fragments)
+    assert {move.place.member for move in moves} == {MEMBERS[0], MEMBERS[1]}
+    free = [replace(fragment, distinct={}) for fragment in fragments]
+    assert MEMBERS[2] in {move.place.member for move in moves_of(loads, free)}
+
+
+def test_a_move_keeps_copies_in_as_many_racks_as_they_are() -> None:
+    fragments = [on(n, 0, 1, 2) for n in range(40)]
+    labels = [{"rack": "a"}, {"rack": "a"}, {"rack": "b"}, {"rack": "a"}]
+    loads = [replace(load, labels=own) for load, own in zip(loads_of(fragments, 4), labels)]
+    assert {move.place.member for move in moves_of(loads, fragments)} == {MEMBERS[0], MEMBERS[1]}
 
 
 @st.composite
@@ -146,7 +164,7 @@ def test_it_gets_better_keeps_all_promises_and_another_plan_has_nothing_to_do(
     assert len({move.place for move in moves}) == len(moves)
     takers = {load.member for load in loads if load.takes}
     assert takers >= {move.to for move in moves}
-    domains = {load.member: load.domain for load in loads}
+    domains = {load.member: (load.domain,) for load in loads}
     for fragment, now in zip(fragments, then):
         assert keeps_spread(fragment.quorum, fragment.ensemble, now.ensemble, domains)
     used = {load.member: load.used for load in loads_of(then, len(loads))}
