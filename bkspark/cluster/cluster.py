@@ -3,13 +3,12 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from bkspark import environment
 from bkspark.bookie.checks import TooManyOpenFilesError
 from bkspark.bookie.contract import BookieAddress
-from bkspark.cluster import admission, arguments, bookie_client, fan_out
-from bkspark.cluster.admission import NewBookie, Site
+from bkspark.cluster import arguments, bookie_client, fan_out
 from bkspark.cluster.bookie_client import BookieClient
 from bkspark.cluster.bookie_status import BookieStatus, Usable, look_at, note_fullness, usable
 from bkspark.cluster.guards import BoundToProcess
@@ -34,6 +33,10 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.log.record import LogRecord
 from bkspark.storage import access
 from bkspark.storage.address import canonical, shown_url, with_store
+
+# Only what makes bookies imports these checks: each process that Spark starts opens a cluster.
+if TYPE_CHECKING:
+    from bkspark.cluster.admission import NewBookie
 
 
 class Cluster(BoundToProcess):
@@ -404,18 +407,20 @@ class Cluster(BoundToProcess):
         checked, place = arguments.labels(labels), with_store(url, store)
         return self.register(self.admit(bookie_id, place, accepts_risk=accepts_risk), checked)
 
-    def admit(self, bookie_id: str, url: str, *, accepts_risk: bool = False) -> NewBookie:
+    def admit(self, bookie_id: str, url: str, *, accepts_risk: bool = False) -> "NewBookie":
         """Check the place, as the first half of ``add_bookie``, with the same errors."""
+        from bkspark.cluster import admission
+
         unreadable = set[str]()
         known = self._registered(leave_out_into(unreadable))
         removed = frozenset(name for name, record in known.items() if record.is_removed)
         bookies = {name: record for name, record in known.items() if name not in removed}
-        site = Site(
+        site = admission.Site(
             self.cluster_id, self.store.uri, bookies, removed, frozenset(unreadable), self.group
         )
         return admission.admit(site, url, bookie_id, accepts_risk=accepts_risk)
 
-    def register(self, new: NewBookie, labels: Labels) -> BookieRecord:
+    def register(self, new: "NewBookie", labels: Labels) -> BookieRecord:
         """Make the place a bookie with these labels, as the second half of ``add_bookie``.
 
         Raises:
@@ -465,6 +470,8 @@ def init_cluster(
         InvalidRequestError: a place is taken, missing, named twice or unsuitable, there is no such
             group, a label is not valid, or this machine does not know a store.
     """
+    from bkspark.cluster import admission
+
     checked = arguments.labels(labels)
     group_id = None if group is None else access.group_id(group)
     metadata_uri = canonical(metadata_uri)
@@ -474,15 +481,12 @@ def init_cluster(
     wanted = {f"bookie-{number}": url for number, url in enumerate(bookie_urls, start=1)}
     if metadata_stores.has_record(metadata_uri, layout.CLUSTER_KEY):
         with Cluster(metadata_uri) as cluster:
-            left = _left_to_make(cluster, wanted, group_id)
-            new = [
-                cluster.admit(bookie_id, url, accepts_risk=accepts_risk)
-                for bookie_id, url in left.items()
-            ]
+            left = _left_to_make(cluster, wanted, group_id).items()
+            new = [cluster.admit(name, url, accepts_risk=accepts_risk) for name, url in left]
     else:
         risk = admission.storage_risk(store_uri, store_uri, is_accepted=accepts_risk)
         record = ClusterRecord(environment.token(), environment.now_ms(), risk, group_id)
-        site = Site(record.cluster_id, store_uri, {}, group=group_id)
+        site = admission.Site(record.cluster_id, store_uri, {}, group=group_id)
         new = [
             admission.admit(site, url, bookie_id, accepts_risk=accepts_risk)
             for bookie_id, url in wanted.items()

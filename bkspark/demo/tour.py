@@ -37,8 +37,9 @@ from bkspark.errors import BookKeeperError, InvalidRequestError
 from bkspark.format import arrow_schema, layout
 from bkspark.format.arrow_schema import OFFSET_COLUMN
 from bkspark.log.reading.ledger_files import OpenBookies, find_records, placed_logs
-from bkspark.log.reading.read_slices import OffsetRange, plan_log
+from bkspark.log.reading.read_slices import plan_log
 from bkspark.log.reading.slice_reader import ReplicaFault, SliceReader
+from bkspark.log.reading.slices import OffsetRange
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 

@@ -52,24 +52,33 @@ BufferPlace = tuple[int, int]
 _PREFIX = struct.Struct("<iI")
 PREFIX_BYTES = _PREFIX.size
 _INT64 = struct.Struct("<q")
+_INT32 = struct.Struct("<i")
+_UINT32 = struct.Struct("<I")
+_UINT16 = struct.Struct("<H")
 _BUFFER = struct.Struct("<qq")
 
 
 def decode_batch(
-    data: bytes | memoryview, schema: pa.Schema, *, row_count: int, unpacked_bytes_max: int
+    data: bytes | memoryview,
+    schema: pa.Schema,
+    *,
+    row_count: int,
+    unpacked_bytes_max: int,
+    header: "BatchHeader | None" = None,
 ) -> pa.RecordBatch:
     """Decode and fully validate the batch in ``data``.
 
     Args:
         unpacked_bytes_max: the largest claim of a compressed batch; 0 refuses compressed batches.
+        header: of ``data``, if it was read before.
 
     Raises:
         one of ``MALFORMED``: malformed, of another number of rows than ``row_count``, or larger
             than allowed.
     """
-    message = _read_message(data, row_count)
-    if _is_compressed(message):
-        _require_bounded(message, _buffers(_flatbuffer(message)), unpacked_bytes_max)
+    message, header = _read_message(data, row_count, header)
+    if header.is_compressed:
+        _require_bounded(message, header.buffers(), unpacked_bytes_max)
     batch = pa.ipc.read_record_batch(message, schema)
     batch.validate(full=True)
     return batch
@@ -79,6 +88,7 @@ def decode_columns(
     data: bytes | memoryview,
     layout: "BatchLayout",
     columns: Sequence[int],
+    header: "BatchHeader",
     *,
     row_count: int,
     unpacked_bytes_max: int,
@@ -90,10 +100,9 @@ def decode_columns(
     Raises:
         one of ``MALFORMED``: as ``decode_batch``.
     """
-    message = _read_message(data, row_count)
-    if _is_compressed(message):
-        wanted = layout.buffers(_flatbuffer(message), columns)
-        _require_bounded(message, wanted, unpacked_bytes_max)
+    message, header = _read_message(data, row_count, header)
+    if header.is_compressed:
+        _require_bounded(message, layout.buffers(header, columns), unpacked_bytes_max)
         batch = _unpack_columns(data, layout.schema, columns)
     else:
         batch = pa.ipc.read_record_batch(message, layout.schema).select(list(columns))
@@ -113,6 +122,43 @@ def metadata_length(prefix: bytes | memoryview) -> int:
     return PREFIX_BYTES + int(length)
 
 
+class BatchHeader:
+    """What the metadata of a record batch message say; read once for all questions.
+
+    Args:
+        data: the message, or its metadata.
+
+    Attributes:
+        length: bytes of the metadata, with their prefix and padding.
+        row_count: the declared rows. Without columns of any width, a huge claim costs its writer
+            nothing.
+
+    Raises:
+        one of ``MALFORMED``: no message of a record batch.
+    """
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        self.length = metadata_length(data)
+        flatbuffer = bytes(data[PREFIX_BYTES : self.length])
+        message = _Table(flatbuffer, int(_UINT32.unpack_from(flatbuffer)[0]))
+        place = message.follow(_MESSAGE_HEADER)
+        if place is None:
+            raise ValueError("message without a header")
+        self.body_length = message.int64(_MESSAGE_BODY_LENGTH)
+        self._batch = _Table(flatbuffer, place)
+        self.row_count = self._batch.int64(_BATCH_LENGTH)
+        self.is_compressed = self._batch.field(_BATCH_COMPRESSION) is not None
+
+    def buffers(self) -> list[BufferPlace]:
+        """Return where all buffers are."""
+        return list(_BUFFER.iter_unpack(self._batch.vector(_BATCH_BUFFERS, _BUFFER.size)))
+
+    def view_counts(self) -> Iterator[int]:
+        """Yield how many more buffers each array of views has."""
+        items = self._batch.vector(_BATCH_VIEW_COUNTS, _INT64.size)
+        return (count for (count,) in _INT64.iter_unpack(items))
+
+
 class BatchLayout:
     """Where the columns of ``schema`` lie in the body of a record batch message.
 
@@ -126,39 +172,36 @@ class BatchLayout:
         self._has_views = any(views for _, views in self._counts)
         self._firsts = _sums(own for own, _ in self._counts)
 
-    def section_lengths(self, metadata: bytes | memoryview) -> list[int]:
-        """Return the length of ``metadata``, and the bytes of each column with its padding.
+    def section_lengths(self, header: BatchHeader) -> list[int]:
+        """Return the length of the metadata, and the bytes of each column with its padding.
 
         Raises:
             one of ``MALFORMED``: a message of another schema, or with bytes outside of its columns.
         """
-        if len(metadata) != metadata_length(metadata):
-            raise ValueError("the metadata has another length")
-        flatbuffer = bytes(metadata[PREFIX_BYTES:])
-        places, body_length = _buffers(flatbuffer), _body_length(flatbuffer)
+        places, body_length = header.buffers(), header.body_length
         _require_in_order(places, body_length)
         offsets = [*(offset for offset, _ in places), body_length]
-        begins = [offsets[first] for first in self._first_buffers(flatbuffer, places)]
+        begins = [offsets[first] for first in self._first_buffers(header, places)]
         if begins[0]:
             raise ValueError("bytes before the first column")
-        return [len(metadata), *(end - begin for begin, end in pairwise(begins))]
+        return [header.length, *(end - begin for begin, end in pairwise(begins))]
 
-    def buffers(self, flatbuffer: bytes, columns: Iterable[int]) -> Iterator[BufferPlace]:
+    def buffers(self, header: BatchHeader, columns: Iterable[int]) -> Iterator[BufferPlace]:
         """Yield the buffers of ``columns``.
 
         Raises:
             one of ``MALFORMED``: a message of another schema.
         """
-        places = _buffers(flatbuffer)
-        firsts = self._first_buffers(flatbuffer, places)
+        places = header.buffers()
+        firsts = self._first_buffers(header, places)
         for column in columns:
             yield from places[firsts[column] : firsts[column + 1]]
 
-    def _first_buffers(self, flatbuffer: bytes, places: Sequence[BufferPlace]) -> list[int]:
+    def _first_buffers(self, header: BatchHeader, places: Sequence[BufferPlace]) -> list[int]:
         """Return the number of the first buffer of each column, and the number of all buffers."""
         firsts = self._firsts
         if self._has_views:
-            more = iter(_view_counts(flatbuffer))
+            more = header.view_counts()
             firsts = _sums(own + sum(islice(more, views)) for own, views in self._counts)
         if firsts[-1] != len(places):
             raise ValueError("the buffers are those of another schema")
@@ -192,16 +235,19 @@ def _require_in_order(places: Iterable[BufferPlace], body_length: int) -> None:
         raise ValueError("buffer outside of its message")
 
 
-def _read_message(data: bytes | memoryview, row_count: int) -> pa.Message:
+def _read_message(
+    data: bytes | memoryview, row_count: int, header: BatchHeader | None
+) -> tuple[pa.Message, BatchHeader]:
     try:
         message = pa.ipc.read_message(pa.py_buffer(data))
     except EOFError as error:
         raise ValueError("end of stream in place of a record batch") from error
     if message.type != "record batch":
         raise ValueError(f"{message.type} in place of a record batch")
-    if _row_count(message) != row_count:
+    header = header or BatchHeader(data)
+    if header.row_count != row_count:
         raise ValueError("row count differs from the index")
-    return message
+    return message, header
 
 
 def _unpack_columns(
@@ -244,19 +290,19 @@ class _Table:
     def __init__(self, data: bytes, position: int) -> None:
         self.data = data
         self.position = position
-        self._vtable = position - struct.unpack_from("<i", data, position)[0]
+        self._vtable = position - _INT32.unpack_from(data, position)[0]
 
     def field(self, number: int) -> int | None:
         """Return the absolute position of a field, None if absent."""
-        size = struct.unpack_from("<H", self.data, self._vtable)[0]
+        size = _UINT16.unpack_from(self.data, self._vtable)[0]
         at = 4 + 2 * number
-        offset = struct.unpack_from("<H", self.data, self._vtable + at)[0] if at < size else 0
+        offset = _UINT16.unpack_from(self.data, self._vtable + at)[0] if at < size else 0
         return self.position + offset if offset else None
 
     def follow(self, number: int) -> int | None:
         """Return the absolute position of a field's target, None if absent."""
         at = self.field(number)
-        return None if at is None else at + int(struct.unpack_from("<I", self.data, at)[0])
+        return None if at is None else at + int(_UINT32.unpack_from(self.data, at)[0])
 
     def int64(self, number: int) -> int:
         """Return the number in a field, 0 if absent."""
@@ -268,7 +314,7 @@ class _Table:
         at = self.follow(number)
         if at is None:
             return b""
-        length = size * int(struct.unpack_from("<I", self.data, at)[0])
+        length = size * int(_UINT32.unpack_from(self.data, at)[0])
         if at + 4 + length > len(self.data):
             raise ValueError("damaged list")
         return self.data[at + 4 : at + 4 + length]
@@ -280,37 +326,6 @@ _BATCH_LENGTH = 0
 _BATCH_BUFFERS = 2
 _BATCH_COMPRESSION = 3
 _BATCH_VIEW_COUNTS = 4
-
-
-def _flatbuffer(message: pa.Message) -> bytes:
-    data: bytes = message.metadata.to_pybytes()
-    return data
-
-
-def _message_table(flatbuffer: bytes) -> _Table:
-    return _Table(flatbuffer, int(struct.unpack_from("<I", flatbuffer, 0)[0]))
-
-
-def _batch_table(flatbuffer: bytes) -> _Table:
-    header = _message_table(flatbuffer).follow(_MESSAGE_HEADER)
-    if header is None:
-        raise ValueError("message without a header")
-    return _Table(flatbuffer, header)
-
-
-def _body_length(flatbuffer: bytes) -> int:
-    return _message_table(flatbuffer).int64(_MESSAGE_BODY_LENGTH)
-
-
-def _row_count(message: pa.Message) -> int:
-    """Return the declared rows. Without columns of any width, a huge claim costs its writer
-    nothing.
-    """
-    return _batch_table(_flatbuffer(message)).int64(_BATCH_LENGTH)
-
-
-def _is_compressed(message: pa.Message) -> bool:
-    return _batch_table(_flatbuffer(message)).field(_BATCH_COMPRESSION) is not None
 
 
 def _require_bounded(
@@ -332,15 +347,6 @@ def _declared_bytes(message: pa.Message, buffers: Iterable[BufferPlace]) -> int:
             if declared < -1:
                 raise ValueError("buffer of negative size")
     return total
-
-
-def _buffers(flatbuffer: bytes) -> list[BufferPlace]:
-    return list(_BUFFER.iter_unpack(_batch_table(flatbuffer).vector(_BATCH_BUFFERS, _BUFFER.size)))
-
-
-def _view_counts(flatbuffer: bytes) -> Iterator[int]:
-    items = _batch_table(flatbuffer).vector(_BATCH_VIEW_COUNTS, _INT64.size)
-    return (count for (count,) in _INT64.iter_unpack(items))
 
 
 # --- striping ------------------------------------------------------------------------------------

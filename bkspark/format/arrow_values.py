@@ -7,7 +7,6 @@ runs here, before the rows are encoded. An error names the column and the row.
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema, column_names, spark_types
@@ -152,6 +151,8 @@ _FAMILIES: tuple[Callable[[pa.DataType], bool], ...] = (
 
 
 def _require_length(rows: pa.RecordBatch, index: int, most: int, first_row: int, of: str) -> None:
+    import pyarrow.compute as pc  # a tenth of a second, and few ledgers have such columns
+
     lengths = pc.utf8_length(rows.column(index))
     longest = pc.max(lengths).as_py()
     if longest is not None and longest > most:
@@ -183,6 +184,8 @@ def _require_spark_values(rows: pa.RecordBatch, index: int, of: str) -> None:
 
 
 def _are_all(values: list[pa.Array], part: pa.Array, srid: int) -> bool:
+    import pyarrow.compute as pc
+
     found = values[part.type.get_field_index("srid")]
     return bool(pc.all(pc.equal(found, srid)).as_py() is not False)
 

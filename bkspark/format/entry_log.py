@@ -158,9 +158,10 @@ class EntryLogEncoder:
 
         Parts of uncompressed blocks are the batch's own buffers: they are not copied.
         """
-        if batch.nbytes > BLOCK_BYTES_MAX or batch.num_rows > BLOCK_ROWS_MAX:
+        size = batch.nbytes  # Arrow adds up all buffers each time
+        if size > BLOCK_BYTES_MAX or batch.num_rows > BLOCK_ROWS_MAX:
             raise InvalidRequestError(
-                f"a block of {batch.num_rows:,} rows has {batch.nbytes:,} bytes; at most "
+                f"a block of {batch.num_rows:,} rows has {size:,} bytes; at most "
                 f"{BLOCK_ROWS_MAX:,} rows and {BLOCK_BYTES_MAX:,} bytes are allowed",
                 hint="store such values as files, and write the names of the files",
             )
@@ -171,13 +172,13 @@ class EntryLogEncoder:
         if not ordinal:  # Arrow writes the head together with the first batch
             block = [b"".join(block)[len(self._head) :]]
         length = self._sink.tell() - offset
-        if batch.nbytes > _unpacked_max(length) // 2:
+        if size > _unpacked_max(length) // 2:
             raise InvalidRequestError(
-                f"a block of {batch.nbytes} bytes packs to {length}, which readers refuse",
+                f"a block of {size} bytes packs to {length}, which readers refuse",
                 hint="write with the option compression=none",
             )
-        packed, size = self._sections_of(block, ordinal)
-        found = Block(ordinal, self._row_count, batch.num_rows, offset, packed, size)
+        sections = self._sections_of(block, ordinal)
+        found = Block(ordinal, self._row_count, batch.num_rows, offset, *sections)
         if not _are_sane([found]):
             raise InvalidRequestError(
                 f"a block of {batch.num_rows:,} rows takes {length:,} bytes, which readers refuse",
@@ -337,15 +338,19 @@ def decode_block(
 
     from bkspark.format import arrow_message
 
-    limits = {"row_count": block.row_count, "unpacked_bytes_max": _unpacked_max(block.length)}
-    lengths = block.section_lengths()
+    rows, bytes_max, lengths = block.row_count, _unpacked_max(block.length), block.section_lengths()
     try:
-        if layout.section_lengths(data[: lengths[0]]) != lengths:
+        header = arrow_message.BatchHeader(data[: lengths[0]])
+        if layout.section_lengths(header) != lengths:
             raise ValueError("the columns are not where the index says")
         if columns is None:
-            batch = arrow_message.decode_batch(data, layout.schema, **limits)
+            batch = arrow_message.decode_batch(
+                data, layout.schema, row_count=rows, unpacked_bytes_max=bytes_max, header=header
+            )
         else:
-            batch = arrow_message.decode_columns(data, layout, columns, **limits)
+            batch = arrow_message.decode_columns(
+                data, layout, columns, header, row_count=rows, unpacked_bytes_max=bytes_max
+            )
         if batch.num_rows != block.row_count:
             raise pa.ArrowInvalid("row count differs from the index")
     except arrow_message.MALFORMED as error:
@@ -373,10 +378,10 @@ def _section_lengths(block: Sequence[Buffer], layout: "BatchLayout") -> list[int
     """
     from bkspark.format import arrow_message
 
-    prefix = b"".join(next(_cut(block, [arrow_message.PREFIX_BYTES])))
     try:
-        metadata = next(_cut(block, [arrow_message.metadata_length(prefix)]))
-        lengths = layout.section_lengths(b"".join(metadata))
+        length = arrow_message.metadata_length(_first(block, arrow_message.PREFIX_BYTES))
+        header = arrow_message.BatchHeader(_first(block, length))
+        lengths = layout.section_lengths(header)
         if sum(lengths) != sum(map(len, block)):
             raise ValueError("the block has bytes outside of its columns")
     except arrow_message.MALFORMED as error:
@@ -385,6 +390,12 @@ def _section_lengths(block: Sequence[Buffer], layout: "BatchLayout") -> list[int
             hint="use the version of pyarrow that bkspark was tested with",
         ) from error
     return lengths
+
+
+def _first(parts: Sequence[Buffer], length: int) -> memoryview:
+    """Return the first bytes of ``parts``; they usually are in the first part."""
+    first = memoryview(parts[0])[:length]
+    return first if len(first) == length else memoryview(b"".join(next(_cut(parts, [length]))))
 
 
 def _cut(parts: Sequence[Buffer], lengths: Sequence[int]) -> Iterator[list[memoryview]]:

@@ -7,6 +7,6 @@
 One folder for each use of a log; a folder imports only folders below it in this list::
 
     streams    a query's batches:     micro_batch -> commit
-    batch      a DataFrame write:     target -> attempt_writer -> commit
-    reading    a read of many rows:   read_slices (ledger_files) -> slice_reader
+    batch      a DataFrame write:     preparing (target) -> attempt_writer -> commit
+    reading    a read of many rows:   read_slices (ledger_files, slices) -> slice_reader
 """

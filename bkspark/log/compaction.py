@@ -30,12 +30,14 @@ from bkspark.format import arrow_schema
 from bkspark.format.arrow_schema import OFFSET_COLUMN
 from bkspark.ledger.creating import COMPACT, CreatedLedger, create_ledger, of_log, replacing
 from bkspark.log.batch.attempt_writer import AttemptWriter
+from bkspark.log.batch.preparing import target_of
 from bkspark.log.batch.record_writer import RecordWriter
-from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest, target_of
+from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest
 from bkspark.log.creating import drop_unlisted
 from bkspark.log.reading.log_view import was_set_aside
 from bkspark.log.reading.ordered_read import OrderedRead
-from bkspark.log.reading.read_slices import LOOK_UPS_AT_ONCE, OffsetRange, ReadTask, Slice, plan_log
+from bkspark.log.reading.read_slices import LOOK_UPS_AT_ONCE, plan_log
+from bkspark.log.reading.slices import OffsetRange, ReadTask, Slice
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.log.batch import AttemptReport
 from bkspark.protocol.log.compaction import MergeRange, compacted, time_steps_of, times_of

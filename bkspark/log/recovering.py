@@ -18,6 +18,7 @@ cannot be read, nothing is done.
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from bkspark import environment
 from bkspark.cluster import arguments
@@ -37,13 +38,17 @@ from bkspark.errors import (
 )
 from bkspark.ledger.creating import log_of
 from bkspark.ledger.handles.promise import Unacknowledged
-from bkspark.ledger.recovery.recover import RecoveryReport, never, recover, take_over
-from bkspark.ledger.recovery.recoverer import Consent
-from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.deletion import oldest_owner
 from bkspark.protocol.ledger.evidence import first_behind
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, LedgerState
 from bkspark.protocol.log.record import LogRecord, missing_end
+
+# Recoveries are imported by the functions that make one: Spark starts a process for each commit,
+# and few of them recover a ledger.
+if TYPE_CHECKING:
+    from bkspark.ledger.recovery.recover import RecoveryReport
+    from bkspark.ledger.recovery.recoverer import Consent
+    from bkspark.ledger.recovery.running import Runner
 
 # --- closing a tail ------------------------------------------------------------------------------
 # Fence, recover and close the ledgers of a log's tail before another ledger follows.
@@ -117,6 +122,8 @@ def with_listed_tail(cluster: Cluster, log: LogRecord) -> LogRecord:
 
 def with_closed_tail(cluster: Cluster, log: LogRecord, password: Password) -> LogRecord:
     """Fence, recover and close the log's tail; return ``log`` with the closed ledgers listed."""
+    from bkspark.ledger.recovery.recover import recover
+
     for ledger_id in log.tail:
         recover(cluster, ledger_id, password)
     return log.with_closed(*(cluster.ledger(ledger_id).value for ledger_id in log.tail))
@@ -143,10 +150,10 @@ def recover_ledger(
     password: Password,
     *,
     seals: bool = False,
-    run: Runner | None = None,
+    run: "Runner | None" = None,
     tell: Callable[[str], None] | None = None,
-    accepts_loss: Consent = never,
-) -> RecoveryReport:
+    accepts_loss: "Consent | None" = None,
+) -> "RecoveryReport":
     """Fence the ledger's writer; close the ledger at the last possibly acknowledged entry.
 
     The open end of an unbounded log is OPEN again after that entry (``report.is_open``), unless
@@ -154,12 +161,15 @@ def recover_ledger(
 
     Args:
         seals: whether the open end of an unbounded log is closed too.
-        run, tell, accepts_loss: see ``recover``.
+        run, tell: see ``recover``.
+        accepts_loss: asked before entries are given up; None to refuse every loss.
 
     Raises:
         As ``recover`` and ``take_over``.
     """
-    accepts = _asked_once(accepts_loss)
+    from bkspark.ledger.recovery.recover import never, recover, take_over
+
+    accepts = _asked_once(accepts_loss or never)
     opened: RecoveryReport | None = None
     if not seals and is_gone_on_with(cluster, cluster.ledger(ledger_id).value):
         try:
@@ -180,7 +190,7 @@ def recover_ledger(
     return replace(opened, last_entry_id=end, notes=notes, is_open=False)
 
 
-def _asked_once(accepts_loss: Consent) -> Consent:
+def _asked_once(accepts_loss: "Consent") -> "Consent":
     """Wrap ``accepts_loss`` so that an accepted loss is not asked about again."""
     accepted: set[str] = set()
 
@@ -303,6 +313,8 @@ def with_outcome(
 
 def _end_of(cluster: Cluster, undecided: Undecided, password: Password) -> int:
     """Return the id after the writer's last entry in the ledger."""
+    from bkspark.ledger.recovery.recover import take_over
+
     while True:
         seen = cluster.ledgers.get(str(undecided.ledger_id))
         if seen is None or not seen.value.goes_on:
@@ -339,6 +351,8 @@ def _end_of_term(ledger: LedgerMetadata, undecided: Undecided) -> int | None:
 
 
 def _last_entry_of(cluster: Cluster, ledger_id: int, password: Password) -> int:
+    from bkspark.ledger.recovery.recover import recover
+
     try:
         return recover(cluster, ledger_id, password).last_entry_id
     except NoSuchLedgerError:

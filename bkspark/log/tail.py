@@ -79,7 +79,6 @@ from bkspark.errors import (
 )
 from bkspark.format import arrow_schema
 from bkspark.ledger.creating import APPEND, STREAM, WRITER, CreatedLedger, stores_inline
-from bkspark.ledger.recovery.recover import take_over
 from bkspark.log import rolling
 from bkspark.log.creating import create_log_ledger, drop_unlisted, schema_after
 from bkspark.log.recovering import duel, with_closed_tail
@@ -309,6 +308,8 @@ class LogTail:
 
     def _continue_in(self, seen: Versioned[LogRecord], ledger: LedgerMetadata) -> OpenTail | None:
         """Become the only writer of ``ledger``, the tail of the log version ``seen``."""
+        from bkspark.ledger.recovery.recover import take_over  # only for a tail that goes on
+
         make_digester(seen.value.digest, self._password)
         if self._run is not None and not self._register_run(seen, self._run):
             return None

@@ -5,7 +5,6 @@ case-insensitive (Spark passes them in lower case). An unknown option is an erro
 most similar option. All problems are reported together.
 """
 
-import difflib
 import json
 import os
 import re
@@ -126,6 +125,8 @@ def unknown(key: str, names: Collection[str]) -> str:
     said = _NAMED.get(key) or next(begun, "")
     if said:
         return f"unknown option {key!r}: {said}"
+    import difflib  # only for a mistake
+
     known = {name.lower(): name for name in names}
     near = difflib.get_close_matches(key, known, n=1, cutoff=_ALIKE)
     if near:

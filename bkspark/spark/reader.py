@@ -6,27 +6,27 @@ pushed filter leaks into other queries on the same DataFrame in Spark 4.1 to 4.3
 
 Rows come in the order of the plan (see ``bkspark.log.reading.read_slices``), not of their offsets:
 sort by ``_offset`` to get the log's order.
+
+Spark asks for the schema, plans and reads in processes of their own, and each imports this module.
+So a function imports what its process needs: a task loads no plan, and the plan reads no rows.
 """
 
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import make_digester
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import arrow_schema, layout
 from bkspark.format.arrow_schema import TIMESTAMP_COLUMN
-from bkspark.log.reading.ledger_files import OpenBookies, readable
-from bkspark.log.reading.log_view import LogView, LogWatch, look_at
-from bkspark.log.reading.read_slices import OffsetRange, ReadTask, plan_ledger, plan_view
-from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.log.reading.slices import OffsetRange, ReadTask
 from bkspark.metadata import freshness
 from bkspark.protocol.log.data_loss import LogGeneration, truncated
 from bkspark.protocol.log.record import LogRecord
@@ -40,6 +40,10 @@ from bkspark.spark.schema import (
     require_loaded_columns,
     with_metadata_columns,
 )
+
+if TYPE_CHECKING:
+    from bkspark.cluster.cluster import Cluster
+    from bkspark.log.reading.log_view import LogView, LogWatch
 
 logger = logging.getLogger(__name__)
 
@@ -97,6 +101,8 @@ class RowReader:
 
         Runs on: executor, once per task attempt.
         """
+        from bkspark.log.reading.slice_reader import SliceReader
+
         options = self.options
         reader = SliceReader(self.wanted, options.password, options.read.fails_on_loss, log)
         for batch in reader.read(task):
@@ -134,6 +140,9 @@ class BookKeeperReader(DataSourceReader):
             with Survey(self._options.metadata_uri) as survey:
                 log_name = self._options.log_name or None
                 return [TaskPartition(views.table(self._options.view, survey, log_name))]
+
+        from bkspark.cluster.cluster import Cluster
+
         with freshness.from_here(), Cluster(self._options.metadata_uri) as cluster:
             tasks = _partitions(cluster, self._options, self._require_columns)
         return [*tasks] or [TaskPartition(None)]
@@ -172,6 +181,8 @@ def schema_there(options: Options) -> StructType:
 
 
 def _stored_schema_of(options: Options) -> bytes:
+    from bkspark.cluster.cluster import Cluster
+
     with freshness.from_here(), Cluster(options.metadata_uri) as cluster:
         if options.ledger_id is not None:
             return cluster.ledger(options.ledger_id).value.settings.schema
@@ -181,7 +192,7 @@ def _stored_schema_of(options: Options) -> bytes:
 
 
 @contextmanager
-def telling_deleted(cluster: Cluster, log_name: str) -> Iterator[None]:
+def telling_deleted(cluster: "Cluster", log_name: str) -> Iterator[None]:
     """Add advice to the error about a missing log if the log was deleted.
 
     Raises:
@@ -202,7 +213,7 @@ def telling_deleted(cluster: Cluster, log_name: str) -> Iterator[None]:
 
 
 def _partitions(
-    cluster: Cluster, options: Options, check: Callable[[LogRecord], None]
+    cluster: "Cluster", options: Options, check: Callable[[LogRecord], None]
 ) -> list[TaskPartition]:
     """Plan the read; ``check`` the version of the log that is planned."""
     if options.ledger_id is not None:
@@ -225,7 +236,7 @@ def _partitions(
 
 
 def _log_partitions(
-    cluster: Cluster, record: LogRecord, options: Options, check: Callable[[LogRecord], None]
+    cluster: "Cluster", record: LogRecord, options: Options, check: Callable[[LogRecord], None]
 ) -> list[TaskPartition]:
     """Plan this version of the log."""
     view, offsets = wanted_of(cluster, record, options)
@@ -236,11 +247,15 @@ def _log_partitions(
     return found
 
 
-def wanted_of(cluster: Cluster, record: LogRecord, options: Options) -> tuple[LogView, OffsetRange]:
+def wanted_of(
+    cluster: "Cluster", record: LogRecord, options: Options
+) -> "tuple[LogView, OffsetRange]":
     """Return a view of the log and the offsets to read of it.
 
     A read of the open end looks up the newest end.
     """
+    from bkspark.log.reading.log_view import LogView, look_at
+
     options = _with_offsets_of_times(cluster, record, options)
     view = LogView(record)
     if not _is_within(options, record.end_offset):
@@ -250,7 +265,7 @@ def wanted_of(cluster: Cluster, record: LogRecord, options: Options) -> tuple[Lo
 
 
 def offset_since(
-    cluster: Cluster, log: LogRecord, watch: LogWatch, options: Options, ms: int
+    cluster: "Cluster", log: LogRecord, watch: "LogWatch", options: Options, ms: int
 ) -> int:
     """Return the first offset committed at ``ms`` or later; the log's end if there is none."""
     from bkspark.log.reading import offset_by_time  # no task needs it
@@ -286,12 +301,15 @@ def _require_end(log: LogRecord, end: int, commits: CommitRange) -> None:
         )
 
 
-def _with_offsets_of_times(cluster: Cluster, log: LogRecord, options: Options) -> Options:
+def _with_offsets_of_times(cluster: "Cluster", log: LogRecord, options: Options) -> Options:
     """Return ``options`` with the offsets of the range of times and versions."""
 
     def offset(ms: int | None, given: int | None) -> int | None:
         if ms is None:
             return given
+
+        from bkspark.log.reading.log_view import LogWatch
+
         watch = LogWatch(cluster, log.name, options.password)
         return offset_since(cluster, log, watch, options, ms)
 
@@ -303,15 +321,19 @@ def _with_offsets_of_times(cluster: Cluster, log: LogRecord, options: Options) -
     if commits.requires_end and stops is not None:
         _require_end(log, stops, commits)
     if commits.requires_start and begins is not None and begins >= log.end_offset:
+        from bkspark.log.reading.log_view import LogWatch
+
         watch = LogWatch(cluster, log.name, options.password)
         require_start(read, begins, watch.look().end_offset, log.name)
     return replace(options, read=replace(read, starting_offset=begins, ending_offset=stops))
 
 
 def partitions_of(
-    cluster: Cluster, view: LogView, offsets: OffsetRange, options: Options
+    cluster: "Cluster", view: "LogView", offsets: OffsetRange, options: Options
 ) -> list[TaskPartition]:
     """Divide the reading of ``offsets`` among tasks."""
+    from bkspark.log.reading.read_slices import plan_view
+
     read = options.read
     skips_lost, with_times = not read.fails_on_loss, read.includes_metadata
     password, size = options.password, read.task_bytes
@@ -328,7 +350,7 @@ def partitions_of(
     return [TaskPartition(task, view.generation) for task in tasks]
 
 
-def _without_loss(offsets: OffsetRange, view: LogView) -> OffsetRange:
+def _without_loss(offsets: OffsetRange, view: "LogView") -> OffsetRange:
     """Return the existing part of ``offsets``; log a warning about missing offsets."""
     first, end = view.first_offset, view.end_offset
     if offsets.begin < first:
@@ -348,8 +370,11 @@ def _is_within(options: Options, end: int) -> bool:
     return ending is not None and starting >= 0 and ending <= end
 
 
-def _ledger_tasks(cluster: Cluster, ledger_id: int, options: Options) -> list[ReadTask]:
+def _ledger_tasks(cluster: "Cluster", ledger_id: int, options: Options) -> list[ReadTask]:
     """Plan the confirmed entries of a ledger; the writer of an open ledger is not disturbed."""
+    from bkspark.log.reading.ledger_files import OpenBookies, readable
+    from bkspark.log.reading.read_slices import plan_ledger
+
     with OpenBookies(cluster) as bookies:
         end = _known_end(options)
         last = None if end is None else end - 1

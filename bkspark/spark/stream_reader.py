@@ -32,7 +32,7 @@ from bkspark.format import arrow_schema, layout
 from bkspark.format.arrow_schema import METADATA_COLUMNS
 from bkspark.log.creating import is_undecided
 from bkspark.log.reading.log_view import LogView, LogWatch
-from bkspark.log.reading.read_slices import OffsetRange
+from bkspark.log.reading.slices import OffsetRange
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import (

@@ -20,7 +20,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.format.arrow_schema import METADATA_COLUMNS, OFFSET_COLUMN
-from bkspark.log.reading.read_slices import OffsetRange
+from bkspark.log.reading.slices import OffsetRange
 from bkspark.log.reading.tier_rows import TierRows
 from bkspark.protocol.log.record import LogRecord
 from bkspark.spark.delta import has_delta

@@ -1,9 +1,13 @@
-"""Writes of ``format("bookkeeper")``: ``df.write`` and ``df.writeStream``."""
+"""Writes of ``format("bookkeeper")``: ``df.write`` and ``df.writeStream``.
+
+Spark plans a write, runs its tasks and commits it in processes of their own, and each imports this
+module. So a method imports what its process needs: a task that writes rows loads no commit.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pickle import PickleError
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -15,12 +19,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from bkspark.errors import BookKeeperError, InvalidRequestError
-from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.target import BatchTarget
-from bkspark.log.streams import appending
-from bkspark.log.streams import micro_batch as stream_plan
-from bkspark.log.streams.commit import TAIL_WRITERS, abort
-from bkspark.log.streams.micro_batch import StagingLedger, StreamPart, gathered
 from bkspark.protocol.log.batch import AttemptReport
 from bkspark.protocol.log.stream_run import StreamRun
 from bkspark.spark.options import Options, require_no_new_table
@@ -30,6 +29,9 @@ from bkspark.spark.schema import (
     without_metadata,
     without_metadata_columns,
 )
+
+if TYPE_CHECKING:
+    from bkspark.log.streams.micro_batch import StagingLedger, StreamPart
 
 # --- writer --------------------------------------------------------------------------------------
 # Batch writes: ``df.write.format("bookkeeper")``.
@@ -54,6 +56,8 @@ class BookKeeperWriter(DataSourceArrowWriter):
         _require_writable(options, overwrite)
         self._drops_metadata = options.read.includes_metadata
         rows = without_metadata_columns(schema) if self._drops_metadata else schema
+        from bkspark.log.streams import appending
+
         request = options.write_request(to_stored(rows), is_overwrite=overwrite)
         self._target, self._staging = appending.prepare(request)
 
@@ -68,6 +72,8 @@ class BookKeeperWriter(DataSourceArrowWriter):
         if self._target.is_done:
             return AttemptMessage(AttemptReport(partition_id, 0, 0, ()))
         require_same_case(context, self._target.request.schema, self._target.columns)
+        from bkspark.log.batch.attempt_writer import AttemptWriter
+
         rows = without_metadata(iterator) if self._drops_metadata else iterator
         return AttemptMessage(AttemptWriter(self._target, partition_id).write(rows))
 
@@ -76,6 +82,8 @@ class BookKeeperWriter(DataSourceArrowWriter):
 
         Runs on: driver, in a separate process.
         """
+        from bkspark.log.streams import appending
+
         reports = [m.report if isinstance(m, AttemptMessage) else None for m in messages]
         appending.commit(self._target, self._staging, reports)
 
@@ -84,6 +92,8 @@ class BookKeeperWriter(DataSourceArrowWriter):
 
         Runs on: driver; while tasks may still be writing, and maybe after a successful commit.
         """
+        from bkspark.log.streams import appending
+
         del messages
         appending.abort(self._target, self._staging)
 
@@ -120,7 +130,7 @@ RUN_ID = "spark.jobGroup.id"
 class StreamMessage(WriterCommitMessage):
     """The message of a task attempt to the commit."""
 
-    part: StreamPart
+    part: "StreamPart"
 
 
 class BookKeeperStreamWriter(DataSourceStreamArrowWriter):
@@ -137,6 +147,8 @@ class BookKeeperStreamWriter(DataSourceStreamArrowWriter):
     def __getstate__(self) -> dict[str, Any]:
         """Decide where the tasks write. Runs on: driver, twice, in the planning process only."""
         if self._plan is None:
+            from bkspark.log.streams import micro_batch as stream_plan
+
             try:
                 self._plan = stream_plan.prepare(self._request)
             except BookKeeperError as error:
@@ -148,6 +160,9 @@ class BookKeeperStreamWriter(DataSourceStreamArrowWriter):
 
         Runs on: executor, once per task attempt.
         """
+        from bkspark.log.batch.attempt_writer import AttemptWriter
+        from bkspark.log.streams.micro_batch import StreamPart
+
         assert self._plan is not None
         target, staging = self._plan
         context = TaskContext.get()
@@ -162,6 +177,9 @@ class BookKeeperStreamWriter(DataSourceStreamArrowWriter):
 
         Runs on: driver, in a process that Spark keeps while the query is busy.
         """
+        from bkspark.log.streams.commit import TAIL_WRITERS
+        from bkspark.log.streams.micro_batch import gathered
+
         if messages:  # a plan without partitions has no rows
             TAIL_WRITERS.commit(self._request, gathered(_parts(messages), batchId))
 
@@ -170,6 +188,8 @@ class BookKeeperStreamWriter(DataSourceStreamArrowWriter):
 
         Runs on: driver; while tasks may still be writing, and maybe after a successful commit.
         """
+        from bkspark.log.streams.commit import abort
+
         del batchId
         abort(self._request, _parts(messages))
 
@@ -186,7 +206,7 @@ def _untouched_by_pickling(error: BookKeeperError) -> BookKeeperError:
     return passed
 
 
-def _parts(messages: Sequence[WriterCommitMessage | None]) -> list[StreamPart | None]:
+def _parts(messages: Sequence[WriterCommitMessage | None]) -> "list[StreamPart | None]":
     return [message.part if isinstance(message, StreamMessage) else None for message in messages]
 
 

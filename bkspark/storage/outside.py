@@ -6,10 +6,13 @@ of bkspark itself are never looked up here, so no other package can replace them
 """
 
 from collections.abc import Iterable
-from importlib.metadata import EntryPoint, entry_points
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from bkspark.errors import InvalidRequestError
+
+# Imported on demand: it takes longer to load than most look-ups, and few clusters have such kinds.
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 BOOKIES = "bkspark.bookies"
 METADATA_STORES = "bkspark.metadata_stores"
@@ -19,6 +22,8 @@ T = TypeVar("T")
 
 def schemes(group: str) -> list[str]:
     """The schemes added by installed packages."""
+    from importlib.metadata import entry_points
+
     return sorted({entry.name for entry in entry_points(group=group)})
 
 
@@ -29,6 +34,8 @@ def kind_of(group: str, scheme: str, wanted: type[T]) -> T | None:
         InvalidRequestError: the kind cannot be loaded, is no ``wanted``, or two packages add the
             scheme.
     """
+    from importlib.metadata import entry_points
+
     found = {entry.value: entry for entry in entry_points(group=group, name=scheme)}
     if not found:
         return None
@@ -53,6 +60,6 @@ def kind_of(group: str, scheme: str, wanted: type[T]) -> T | None:
     return kind
 
 
-def _named(entries: Iterable[EntryPoint]) -> str:
+def _named(entries: Iterable["EntryPoint"]) -> str:
     names = (entry.dist.name if entry.dist is not None else entry.module for entry in entries)
     return ", ".join(sorted(names))

@@ -17,7 +17,6 @@ of AWS, or without a profile from the environment.
 
 import os
 import re
-import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -84,6 +83,8 @@ def read(path: str) -> dict[str, Store]:
     Raises:
         InvalidRequestError: the file cannot be read, or has a mistake.
     """
+    import tomllib  # most processes read no such file
+
     try:
         tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:

@@ -20,9 +20,11 @@ from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.password import Password
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.commit import commit
-from bkspark.log.batch.target import BlockSettings, WriteRequest, prepare
-from bkspark.log.reading.read_slices import OffsetRange, plan_log
+from bkspark.log.batch.preparing import prepare
+from bkspark.log.batch.target import BlockSettings, WriteRequest
+from bkspark.log.reading.read_slices import plan_log
 from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.log.reading.slices import OffsetRange
 
 LOG = "events"
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])

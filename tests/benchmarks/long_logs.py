@@ -23,7 +23,8 @@ from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.password import Password
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.commit import commit
-from bkspark.log.batch.target import BlockSettings, WriteRequest, prepare
+from bkspark.log.batch.preparing import prepare
+from bkspark.log.batch.target import BlockSettings, WriteRequest
 from bkspark.log.reading.log_view import look_at
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from tests.log_with import log_with

@@ -22,8 +22,10 @@ from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.password import Password
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.commit import commit
-from bkspark.log.batch.target import BlockSettings, WriteRequest, prepare
-from bkspark.log.reading.read_slices import OffsetRange, plan_log
+from bkspark.log.batch.preparing import prepare
+from bkspark.log.batch.target import BlockSettings, WriteRequest
+from bkspark.log.reading.read_slices import plan_log
+from bkspark.log.reading.slices import OffsetRange
 
 SECONDS_MAX = 2.0
 BATCH = pa.record_batch({"id": pa.array(range(10)), "text": pa.array(["ten rows"] * 10)})

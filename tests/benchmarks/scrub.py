@@ -24,7 +24,8 @@ from bkspark.cluster.cluster import init_cluster
 from bkspark.cluster.password import Password
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.commit import commit
-from bkspark.log.batch.target import BlockSettings, WriteRequest, prepare
+from bkspark.log.batch.preparing import prepare
+from bkspark.log.batch.target import BlockSettings, WriteRequest
 from bkspark.protocol.ledger.quorum import Quorum
 
 GIGABYTES_PER_SECOND_MIN = 1.0

@@ -13,7 +13,7 @@ from bkspark.errors import (
     BookKeeperError,
 )
 from bkspark.log.batch import commit as batch_commit
-from bkspark.log.batch import target as batch_plan
+from bkspark.log.batch import preparing as batch_plan
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.target import WriteRequest
 from bkspark.protocol.ledger.quorum import Quorum

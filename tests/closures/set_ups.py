@@ -9,7 +9,7 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.format import layout
-from bkspark.log.batch import target as batch_plan
+from bkspark.log.batch import preparing as batch_plan
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.target import WriteRequest
 from bkspark.log.recovering import close_tail

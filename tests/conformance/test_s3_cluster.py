@@ -16,9 +16,11 @@ from bkspark.errors import InvalidRequestError
 from bkspark.format.layout import COOKIE
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.commit import commit
-from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest, prepare
-from bkspark.log.reading.read_slices import OffsetRange, plan_log
+from bkspark.log.batch.preparing import prepare
+from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest
+from bkspark.log.reading.read_slices import plan_log
 from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.log.reading.slices import OffsetRange
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.log.batch import AttemptReport
 from tests.kit.s3 import S3Server

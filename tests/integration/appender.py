@@ -10,7 +10,8 @@ import sys
 from bkspark.cluster.password import Password
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.attempt_writer import AttemptWriter
-from bkspark.log.batch.target import WriteRequest, prepare
+from bkspark.log.batch.preparing import prepare
+from bkspark.log.batch.target import WriteRequest
 from bkspark.protocol.ledger.quorum import Quorum
 from tests.integration.rig import BLOCKS, LOG, SCHEMA, rows_from
 

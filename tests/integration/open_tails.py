@@ -10,8 +10,9 @@ from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.log.log_writer import LogWriter
 from bkspark.log.reading.log_view import LogView, look_at
-from bkspark.log.reading.read_slices import OffsetRange, plan_view
+from bkspark.log.reading.read_slices import plan_view
 from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.log.reading.slices import OffsetRange
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.log.contents import LogSettings
 from bkspark.protocol.log.record import LogRecord

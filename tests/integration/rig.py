@@ -18,13 +18,14 @@ from bkspark.errors import BookieUnavailableError, CorruptDataError, NoSuchLedge
 from bkspark.format import arrow_schema
 from bkspark.ledger.entry_log_reader import EntryLogFile
 from bkspark.log.batch import commit as batch_commit
-from bkspark.log.batch import target as batch_plan
+from bkspark.log.batch import preparing as batch_plan
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.commit import CommitResult
 from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteChecks, WriteRequest
 from bkspark.log.reading.ledger_files import OpenBookies, find_records, placed_logs
-from bkspark.log.reading.read_slices import OffsetRange, plan_log
+from bkspark.log.reading.read_slices import plan_log
 from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.log.reading.slices import OffsetRange
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.log.batch import AttemptReport

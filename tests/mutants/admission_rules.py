@@ -19,8 +19,8 @@ MUTANTS = (
         "an init makes the metadata store before it has looked at all bookies",
         "init_cluster",
         Replace(
-            "site = Site(record.cluster_id, store_uri, {}, group=group_id)",
-            "site = Site(record.cluster_id, store_uri, {}, group=group_id)\n"
+            "site = admission.Site(record.cluster_id, store_uri, {}, group=group_id)",
+            "site = admission.Site(record.cluster_id, store_uri, {}, group=group_id)\n"
             "make_cluster(metadata_uri, record)",
         ),
         (f"{ADMISSION}::test_nothing_is_made_where_one_bookie_cannot_be_finished",),

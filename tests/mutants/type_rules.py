@@ -166,7 +166,7 @@ MUTANTS = (
     Mutant(
         "a block has no bound",
         "EntryLogEncoder.encode",
-        Replace("batch.nbytes > BLOCK_BYTES_MAX or batch.num_rows > BLOCK_ROWS_MAX", "False"),
+        Replace("size > BLOCK_BYTES_MAX or batch.num_rows > BLOCK_ROWS_MAX", "False"),
         (f"{GROUPS}::test_a_block_is_bounded_before_it_is_packed",),
     ),
     Mutant(

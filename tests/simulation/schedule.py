@@ -17,7 +17,7 @@ from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
 from bkspark.ledger.creating import CreatedLedger, create_ledger
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
-from bkspark.log.batch import target as batch_plan
+from bkspark.log.batch import preparing as batch_plan
 from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest
 from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum

@@ -37,7 +37,8 @@ WITHOUT_SPARK = """\
     import pyarrow as pa
     from bkspark.log.batch import commit as batch_commit
     from bkspark.log.batch.attempt_writer import AttemptWriter
-    from bkspark.log.batch.target import WriteRequest, prepare
+    from bkspark.log.batch.preparing import prepare
+    from bkspark.log.batch.target import WriteRequest
     from bkspark.log.batch.target import BlockSettings
     from bkspark.cluster.password import Password
 

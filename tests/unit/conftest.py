@@ -11,7 +11,8 @@ from bkspark.cluster.cluster import init_cluster
 from bkspark.cluster.password import Password
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.commit import commit
-from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest, prepare
+from bkspark.log.batch.preparing import prepare
+from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import Transaction
 

@@ -22,8 +22,8 @@ from bkspark.errors import (
     UnauthorizedError,
 )
 from bkspark.ledger.handles.settings import ReaderSettings, WriterSettings
+from bkspark.log.batch.preparing import prepare as prepare_batch
 from bkspark.log.batch.target import BlockSettings, WriteRequest
-from bkspark.log.batch.target import prepare as prepare_batch
 from bkspark.log.streams.micro_batch import prepare as prepare_stream
 from bkspark.protocol.bookies import choose
 from bkspark.protocol.bounds import SECONDS_MAX

@@ -23,8 +23,9 @@ from bkspark.format import arrow_schema
 from bkspark.format.arrow_schema import OFFSET_COLUMN
 from bkspark.format.canonical_rows import digest_of, window_offsets
 from bkspark.format.tier_record import DigestsPage
-from bkspark.log.reading.read_slices import OffsetRange, plan_log
+from bkspark.log.reading.read_slices import plan_log
 from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.log.reading.slices import OffsetRange
 from bkspark.log.reading.tier_rows import COMMITS_MAX
 from bkspark.protocol.log.data_loss import LogGeneration
 from bkspark.protocol.log.record import LogRecord

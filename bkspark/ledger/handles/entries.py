@@ -5,7 +5,6 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.format import arrow_message, arrow_schema, arrow_values, journal
@@ -134,6 +133,8 @@ def decode_parts(
         ) from error
     if len(batches) == 1:
         return batches[0]
+    import pyarrow.compute as pc  # most ledgers have one stripe, and need no order
+
     entries = (entry for stripe in stripes for entry in ids[stripe])
     order = pc.sort_indices(arrow_message.of_integers(entries))
     return pa.concat_batches(batches).take(order)

@@ -44,14 +44,18 @@ class BlockCutter:
         self._rows = 0
         self._bytes = 0
 
-    def add(self, part: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add ``part``, and yield all full blocks."""
-        for piece in self._pieces(part):
-            if self._parts and not self._has_room(piece):
+    def add(self, part: pa.RecordBatch, byte_count: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Add ``part``, and yield all full blocks.
+
+        Args:
+            byte_count: of ``part``, if known: Arrow adds up all buffers each time.
+        """
+        for piece, size in self._pieces(part, part.nbytes if byte_count is None else byte_count):
+            if self._parts and not self._has_room(piece.num_rows, size):
                 yield from self.flush()
             self._parts.append(piece)
             self._rows += piece.num_rows
-            self._bytes += piece.nbytes
+            self._bytes += size
             if self._rows >= self._settings.rows_per_block or (
                 self._bytes >= self._settings.target_bytes
             ):
@@ -64,26 +68,29 @@ class BlockCutter:
             self._rows = self._bytes = 0
             yield parts[0] if len(parts) == 1 else pa.concat_batches(parts)
 
-    def _has_room(self, piece: pa.RecordBatch) -> bool:
-        return bool(
-            self._rows + piece.num_rows <= self._settings.rows_per_block
-            and self._bytes + piece.nbytes <= self._settings.target_bytes
+    def _has_room(self, row_count: int, byte_count: int) -> bool:
+        return (
+            self._rows + row_count <= self._settings.rows_per_block
+            and self._bytes + byte_count <= self._settings.target_bytes
         )
 
-    def _pieces(self, part: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Split ``part`` into pieces that fit into a block; a single row is never split."""
-        rows = part.num_rows
-        too_wide = part.nbytes > self._settings.target_bytes and rows > 1
-        if not rows:
-            return
-        if rows > self._settings.rows_per_block:
-            for begin in range(0, rows, self._settings.rows_per_block):
-                yield from self._pieces(part.slice(begin, self._settings.rows_per_block))
-        elif too_wide:
-            yield from self._pieces(part.slice(0, rows // 2))
-            yield from self._pieces(part.slice(rows // 2))
+    def _pieces(self, part: pa.RecordBatch, size: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """Split ``part``, of ``size`` bytes, into pieces that fit into a block, each with its size.
+
+        A single row is never split.
+        """
+        rows, most = part.num_rows, self._settings.rows_per_block
+        if rows > most:
+            cuts = range(0, rows, most)
+            pieces = [part.slice(begin, most) for begin in cuts]
+        elif size > self._settings.target_bytes and rows > 1:
+            pieces = [part.slice(0, rows // 2), part.slice(rows // 2)]
         else:
-            yield part
+            if rows:
+                yield part, size
+            return
+        for piece in pieces:
+            yield from self._pieces(piece, piece.nbytes)
 
 
 # --- attempt writer ------------------------------------------------------------------------------
@@ -152,11 +159,12 @@ class AttemptWriter:
         for batch in batches:
             rows = arrow_schema.relabel(batch, self._schema)
             self._rules.require(rows, first_row=row_count, of=f"partition {self._partition_id}")
+            size = rows.nbytes
             for stripe, part in stripes_of(rows, first_row=row_count, stripe_count=count):
-                for block in cutters[stripe].add(part):
+                for block in cutters[stripe].add(part, size if part is rows else None):
                     replicas.write(stripe, self._encode(replicas, stripe, block))
             row_count += rows.num_rows
-            length_bytes += rows.nbytes
+            length_bytes += size
         for stripe, cutter in enumerate(cutters):
             for block in cutter.flush():
                 replicas.write(stripe, self._encode(replicas, stripe, block))

@@ -17,11 +17,12 @@ from bkspark.format.arrow_schema import ENTRY_COLUMN, OFFSET_COLUMN
 from bkspark.ledger.handles.read_handle import ReadHandle
 from bkspark.log.reading.ledger_files import OpenBookies, readable, stores_rows_inline
 from bkspark.log.reading.log_view import LogView
-from bkspark.log.reading.read_slices import OffsetRange, ReadTask, plan_ledger, plan_view
+from bkspark.log.reading.read_slices import plan_ledger, plan_view
 from bkspark.log.reading.slice_reader import (
     ReplicaFault,
     SliceReader,
 )
+from bkspark.log.reading.slices import OffsetRange, ReadTask
 from bkspark.log.reading.tier_rows import TierRows
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState

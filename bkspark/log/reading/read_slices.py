@@ -12,18 +12,25 @@ in the log. Only rows that were appended through a handle or a log writer are in
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
 from bkspark import environment
-from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import NoSuchEntryError, NoSuchLedgerError
 from bkspark.log.reading.ledger_files import OpenBookies, find_records, placed_logs
 from bkspark.log.reading.log_view import LogView, explain_data_loss, view_of
+from bkspark.log.reading.slices import (
+    AnySlice,
+    InlineSlice,
+    LedgerToRead,
+    OffsetRange,
+    ReadTask,
+    Slice,
+)
 from bkspark.log.reading.tier_rows import TierRows, TierSlice
-from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata, Member, TimeStep
+from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.record import EntryLog
 from bkspark.protocol.log.data_loss import LostError, truncated
 from bkspark.protocol.log.ledger_list import LoggedLedger
@@ -45,38 +52,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Index = Sequence[tuple[Member, "IndexEntry"]]
-
-
-@dataclass(frozen=True, slots=True)
-class InlineSlice:
-    """Entries ``[begin_entry, end_entry)`` of a ledger with its rows in journals.
-
-    Attributes:
-        turn: differs between neighbours, which therefore read different bookies.
-        index: where to begin in the journals; a task then reads only its part.
-    """
-
-    ledger_id: int
-    begin_entry: int
-    end_entry: int
-    length_bytes: int
-    metadata_uri: str
-    cluster_id: str = ""
-    turn: int = 0
-    index: tuple[tuple[Member, "IndexEntry"], ...] = ()
-
-    def part(self, begin: int, end: int) -> "InlineSlice":
-        """Return the entries ``[begin, end)`` of these."""
-        length = self.length_bytes * (end - begin) // (self.end_entry - self.begin_entry)
-        return replace(self, begin_entry=begin, end_entry=end, length_bytes=length)
-
-    @property
-    def range(self) -> tuple[int, int]:
-        return self.begin_entry, self.end_entry
-
-    def turned(self, turn: int) -> "InlineSlice":
-        """Return the same slice, to be read from the bookies of ``turn``."""
-        return replace(self, turn=turn)
 
 
 def find_index(cluster: Cluster, ledger: LedgerMetadata, end: int, password: Password) -> Index:
@@ -115,91 +90,6 @@ More than this would only queue there.
 TASK_BYTES = 256 * 2**20
 TASK_BYTES_MIN = 16 * 2**20
 """A reading task costs Spark about 45 ms besides its rows: few and large tasks are faster."""
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerToRead:
-    """Properties shared by the slices of one ledger.
-
-    Attributes:
-        first_offset: log offset of the ledger's entry 0.
-        stripe_count: distance between the entry ids of neighbouring rows of an entry log; 1 if the
-            rows are stored in the journals.
-        least_ms: the time before which no entry counts as committed: entries of the log before this
-            ledger have it (``commit_times``).
-    """
-
-    ledger_id: int
-    schema: bytes
-    digest: DigestSpec
-    first_offset: int
-    stripe_count: int
-    least_ms: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """Rows ``[begin_row, end_row)`` of one entry log.
-
-    Attributes:
-        first_entry_id: entry id of row 0 of the file.
-        replicas: bookies that should have the file, in the order to try.
-        metadata_uri: metadata store to ask for moved replicas, if none of ``replicas`` gives the
-            file.
-        times: when the entries of the file's record were committed; empty if not wanted.
-    """
-
-    ledger_id: int
-    entry_log: EntryLog
-    first_entry_id: int
-    begin_row: int
-    end_row: int
-    replicas: tuple[BookieAddress, ...]
-    metadata_uri: str = ""
-    cluster_id: str = ""
-    times: tuple[TimeStep, ...] = ()
-
-    @property
-    def length_bytes(self) -> int:
-        """Approximate bytes to read."""
-        rows = self.end_row - self.begin_row
-        return self.entry_log.length_bytes * rows // self.entry_log.row_count
-
-    def part(self, begin: int, end: int) -> "Slice":
-        """Return the rows ``[begin, end)`` of these."""
-        return replace(self, begin_row=begin, end_row=end)
-
-    @property
-    def range(self) -> tuple[int, int]:
-        return self.begin_row, self.end_row
-
-    def turned(self, turn: int) -> "Slice":
-        """Return the same slice, to be read from the replicas of ``turn``."""
-        start = turn % max(1, len(self.replicas))
-        return replace(self, replicas=self.replicas[start:] + self.replicas[:start])
-
-
-AnySlice: TypeAlias = Slice | InlineSlice | TierSlice
-
-
-@dataclass(frozen=True, slots=True)
-class ReadTask:
-    """The slices that one task reads, one after another; picklable.
-
-    A task needs the metadata store only for inline rows, and for files that have moved since the
-    plan.
-    """
-
-    slices: tuple[AnySlice, ...]
-    ledgers: Mapping[int, LedgerToRead]
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetRange:
-    """Log offsets ``[begin, end)``."""
-
-    begin: int
-    end: int
 
 
 def plan_log(

@@ -13,12 +13,12 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from bkspark.bookie.contract import BookieAddress, ReadableRoot, told_of
 from bkspark.cluster.bookie_client import BookieClient
-from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import (
     BookKeeperError,
@@ -38,12 +38,15 @@ from bkspark.format.arrow_schema import (
 )
 from bkspark.format.entry_log import Block
 from bkspark.ledger.entry_log_reader import EntryLogFile, EntryLogReader, NoGoodSourceError
-from bkspark.log.reading.log_view import explain_data_loss
-from bkspark.log.reading.read_slices import InlineSlice, LedgerToRead, ReadTask, Slice
+from bkspark.log.reading.slices import InlineSlice, LedgerToRead, ReadTask, Slice
 from bkspark.log.reading.tier_rows import TierSlice, rows_of
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import TimeStep
 from bkspark.protocol.log.data_loss import LogGeneration, MovedError
+
+# A task that finds its rows asks no metadata, and each worker process loads its modules.
+if TYPE_CHECKING:
+    from bkspark.cluster.cluster import Cluster
 
 logger = logging.getLogger(__name__)
 
@@ -99,6 +102,8 @@ class SliceReader:
                     continue
                 ledger = task.ledgers[item.ledger_id]
                 if isinstance(item, InlineSlice):
+                    from bkspark.cluster.cluster import Cluster
+
                     with Cluster(item.metadata_uri, cluster_id=item.cluster_id) as cluster:
                         yield from self._read_listed(cluster, item, ledger)
                 else:
@@ -157,6 +162,8 @@ class SliceReader:
         """
         if not item.metadata_uri:
             return ()
+        from bkspark.cluster.cluster import Cluster
+
         stride, first = ledger.stripe_count, ledger.first_offset + item.first_entry_id
         begin, end = first + row * stride, first + (item.end_row - 1) * stride + 1
         try:
@@ -178,7 +185,7 @@ class SliceReader:
         return tuple(address for address in found if address not in tried)
 
     def _let_go(
-        self, cluster: Cluster, begin: int, end: int, ledger_id: int, error: NoSuchLedgerError
+        self, cluster: "Cluster", begin: int, end: int, ledger_id: int, error: NoSuchLedgerError
     ) -> None:
         """Leave out the offsets ``[begin, end)`` of a ledger that is gone.
 
@@ -186,6 +193,8 @@ class SliceReader:
             NoSuchEntryError: the rows may not be left out.
             NoSuchLedgerError: the log should have the ledger; this is ``error``.
         """
+        from bkspark.log.reading.log_view import explain_data_loss
+
         gone = explain_data_loss(cluster, self.log, begin, end, ledger_id)
         if gone is None:
             raise error
@@ -194,7 +203,7 @@ class SliceReader:
         logger.warning("left out %d rows: %s", end - begin, gone.args[0])
 
     def _read_listed(
-        self, cluster: Cluster, item: InlineSlice, ledger: LedgerToRead
+        self, cluster: "Cluster", item: InlineSlice, ledger: LedgerToRead
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of ``item``, except rows that the log has dropped since the plan."""
         begin, end = (ledger.first_offset + x for x in (item.begin_entry, item.end_entry))
@@ -206,9 +215,8 @@ class SliceReader:
             self._let_go(cluster, begin, end, item.ledger_id, error)
 
     def _read_inline(
-        self, cluster: Cluster, item: InlineSlice, ledger: LedgerToRead
+        self, cluster: "Cluster", item: InlineSlice, ledger: LedgerToRead
     ) -> Iterator[pa.RecordBatch]:
-        # Imported here: most tasks read no journals, and each worker process loads its modules.
         from bkspark.ledger.handles.read_handle import ReadHandle
 
         last = item.end_entry - 1

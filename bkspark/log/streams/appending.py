@@ -17,6 +17,7 @@ transaction the append may be run again.
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.records import back_off
@@ -27,23 +28,20 @@ from bkspark.errors import (
     NoSuchLedgerError,
     OutcomeUnknownError,
 )
-from bkspark.ledger.creating import APPEND
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.commit import CollectedError, CommitResult
-from bkspark.log.batch.target import (
-    BatchTarget,
-    WriteRequest,
-    done_target,
-    own_target,
-    resolve_settings,
-)
-from bkspark.log.recovering import resolve
-from bkspark.log.streams.commit import TailWriter, drop_private
-from bkspark.log.streams.micro_batch import StagingLedger, staged
+from bkspark.log.batch.preparing import done_target, own_target, resolve_settings
+from bkspark.log.batch.target import BatchTarget, WriteRequest
 from bkspark.metadata import freshness
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.log.batch import AttemptReport, plan_commit
 from bkspark.protocol.log.stream_run import StreamRun
+
+# Writers of tails are imported by the functions that use one: most writes get ledgers of their own,
+# and Spark starts a process for each step of a write.
+if TYPE_CHECKING:
+    from bkspark.log.streams.commit import TailWriter
+    from bkspark.log.streams.micro_batch import StagingLedger
 
 TRIES_MAX = 40
 """A ledger that changes hands this often during one append has too many writers."""
@@ -55,13 +53,13 @@ _DISPLACED = (LedgerFencedError, LedgerClosedError, NoSuchLedgerError)
 class Appended:
     """The rows of one append, as ``Staged`` needs them."""
 
-    staging: StagingLedger
+    staging: "StagingLedger"
     reports: tuple[AttemptReport, ...]
     transaction: Transaction | None
     run: StreamRun | None = None
 
 
-def prepare(request: WriteRequest) -> tuple[BatchTarget, StagingLedger | None]:
+def prepare(request: WriteRequest) -> "tuple[BatchTarget, StagingLedger | None]":
     """Check the request, and choose where its tasks write.
 
     Returns:
@@ -83,12 +81,16 @@ def prepare(request: WriteRequest) -> tuple[BatchTarget, StagingLedger | None]:
         is_one = bool(request.is_unbounded) if log is None else log.is_unbounded
         if request.is_overwrite or not is_one:
             return own_target(cluster, request, settings), None
+
+        from bkspark.ledger.creating import APPEND
+        from bkspark.log.streams.micro_batch import staged
+
         return staged(cluster, request, settings, APPEND)
 
 
 def commit(
     target: BatchTarget,
-    staging: StagingLedger | None,
+    staging: "StagingLedger | None",
     reports: Sequence[AttemptReport | None],
 ) -> CommitResult:
     """Commit exactly the reported attempts; all their rows become visible at once.
@@ -120,7 +122,7 @@ def commit(
     ) from problem
 
 
-def abort(target: BatchTarget, staging: StagingLedger | None) -> None:
+def abort(target: BatchTarget, staging: "StagingLedger | None") -> None:
     """Bar the write's own ledger from the log, unless it has joined.
 
     Deletes no ledger: the commit may have happened although its answer was lost (R7, H5).
@@ -128,6 +130,9 @@ def abort(target: BatchTarget, staging: StagingLedger | None) -> None:
     if staging is None:
         batch_commit.abort(target)
         return
+
+    from bkspark.log.streams.commit import drop_private
+
     with Cluster(target.request.metadata_uri, cluster_id=staging.cluster_id) as cluster:
         drop_private(cluster, target.request, staging)
 
@@ -136,6 +141,8 @@ def _tried(
     request: WriteRequest, rows: Appended, *, adopts: bool
 ) -> CommitResult | BookKeeperError:
     """Commit once; return the error if the append is certainly not in the log."""
+    from bkspark.log.streams.commit import TailWriter
+
     try:
         tail = TailWriter(request, rows, adopts=adopts)
     except OutcomeUnknownError as error:  # nothing was sent yet
@@ -156,9 +163,11 @@ def _tried(
 
 
 def _find_out_by_takeover(
-    tail: TailWriter, request: WriteRequest, cluster_id: str, error: BookKeeperError
+    tail: "TailWriter", request: WriteRequest, cluster_id: str, error: BookKeeperError
 ) -> bool:
     """Recover the ledger; return whether it has the append's record (rule 1)."""
+    from bkspark.log.recovering import resolve
+
     undecided = tail.undecided
     if undecided is None:
         return False

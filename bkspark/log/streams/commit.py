@@ -34,8 +34,9 @@ from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
 from bkspark.ledger.deleting import exclude
 from bkspark.log.batch.commit import CollectedError, not_collected
+from bkspark.log.batch.preparing import target_of
 from bkspark.log.batch.record_writer import RecordWriter
-from bkspark.log.batch.target import BatchTarget, WriteRequest, target_of
+from bkspark.log.batch.target import BatchTarget, WriteRequest
 from bkspark.log.creating import create_log
 from bkspark.log.recovering import Undecided
 from bkspark.log.rolling import Filling, RollPolicy

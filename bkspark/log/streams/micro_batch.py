@@ -21,14 +21,13 @@ from bkspark.format.arrow_message import BatchLayout
 from bkspark.ledger.creating import STREAM
 from bkspark.ledger.entry_log_reader import EntryLogFile, EntryLogReader, NoGoodSourceError
 from bkspark.log.batch.attempt_writer import AttemptWriter
-from bkspark.log.batch.target import (
-    BatchTarget,
+from bkspark.log.batch.preparing import (
     ResolvedSettings,
-    WriteRequest,
     private_target,
     resolve_settings,
     target_of,
 )
+from bkspark.log.batch.target import BatchTarget, WriteRequest
 from bkspark.log.tail import takes
 from bkspark.metadata import freshness
 from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata, LedgerState

@@ -23,8 +23,9 @@ from bkspark.errors import NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import arrow_schema
 from bkspark.log.batch.target import WriteRequest
 from bkspark.log.reading.ledger_files import OpenBookies, find_records
-from bkspark.log.reading.read_slices import OffsetRange, plan_ledger
+from bkspark.log.reading.read_slices import plan_ledger
 from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.log.reading.slices import OffsetRange
 from bkspark.log.streams.micro_batch import Staged, blocks_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.record import AddRecord, Transaction

@@ -19,11 +19,12 @@ import resource, sys
 import pyarrow as pa
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.commit import commit
-from bkspark.log.batch.target import prepare
+from bkspark.log.batch.preparing import prepare
 from bkspark.log.batch.target import BlockSettings, WriteRequest
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
-from bkspark.log.reading.read_slices import OffsetRange, plan_log
+from bkspark.log.reading.read_slices import plan_log
+from bkspark.log.reading.slices import OffsetRange
 from bkspark.log.reading.slice_reader import SliceReader
 
 uri, batch_count = sys.argv[1], int(sys.argv[2])

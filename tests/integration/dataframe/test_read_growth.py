@@ -14,8 +14,9 @@ from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.password import Password
 from bkspark.ledger.handles.settings import ReaderSettings, WriterSettings
 from bkspark.ledger.journals import journal_pages, journal_reader
-from bkspark.log.reading.read_slices import InlineSlice, OffsetRange, ReadTask, plan_ledger
+from bkspark.log.reading.read_slices import plan_ledger
 from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.log.reading.slices import InlineSlice, OffsetRange, ReadTask
 from tests.integration.rig import Rig
 from tests.integration.waiting import wait_for_all_copies
 

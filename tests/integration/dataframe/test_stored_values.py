@@ -10,7 +10,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema
 from bkspark.format.spark_types import SPARK_TYPE_KEY
-from bkspark.log.batch import target as write_target
+from bkspark.log.batch import preparing as write_target
 from tests.integration.rig import Rig
 from tests.integration.stream_driver import Driver, settled_rows, the_log
 

@@ -21,8 +21,9 @@ from bkspark.log.batch.commit import CommitResult
 from bkspark.log.batch.target import BatchTarget
 from bkspark.log.reading.log_view import look_at
 from bkspark.log.reading.ordered_read import read_view_in_order
-from bkspark.log.reading.read_slices import OffsetRange, plan_log
+from bkspark.log.reading.read_slices import plan_log
 from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.log.reading.slices import OffsetRange
 from tests.integration.faults.test_hanging_bookies import Gates
 from tests.integration.rig import LOG, SCHEMA, Rig, flat, partitions_of
 from tests.integration.stream_driver import Driver, expected, settled_rows, the_log

@@ -14,8 +14,9 @@ from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
 from bkspark.log.batch import commit as batch_commit
-from bkspark.log.reading.read_slices import OffsetRange, plan_log
+from bkspark.log.reading.read_slices import plan_log
 from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.log.reading.slices import OffsetRange
 from bkspark.log.streams import appending, commit
 from bkspark.log.streams.commit import abort
 from bkspark.log.streams.micro_batch import StreamPart

@@ -6,6 +6,7 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.password import Password
 from bkspark.errors import NoSuchLedgerError
 from bkspark.ledger.deleting import make_tombstone
+from bkspark.ledger.recovery import recover
 from bkspark.log import recovering
 from bkspark.log.tail import LogTail
 from bkspark.protocol.ledger.metadata import LedgerState
@@ -83,7 +84,7 @@ def test_a_tail_that_somebody_else_finds_empty_and_deletes_is_no_error(
     """The list was read before, and the ledger is gone when it is to be recovered."""
     log = keeper.create_log(NAME)
     log.writer(settings=SILENT)
-    real, calls = recovering.recover, []
+    real, calls = recover.recover, []
 
     def overtaken(*args: object, **options: object) -> object:
         calls.append(args)
@@ -92,7 +93,7 @@ def test_a_tail_that_somebody_else_finds_empty_and_deletes_is_no_error(
                 other.append(b"a")
         return real(*args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(recovering, "recover", overtaken)
+    monkeypatch.setattr(recover, "recover", overtaken)
     settle(keeper, way)
     assert values(log) == [b"a"]
     assert_sound(log)

@@ -206,8 +206,9 @@ def test_a_log_keeps_the_settings_it_was_made_with(rig: Rig) -> None:
 
 def test_a_read_pins_one_version_of_the_log(rig: Rig) -> None:
     from bkspark.cluster.password import Password
-    from bkspark.log.reading.read_slices import OffsetRange, plan_log
+    from bkspark.log.reading.read_slices import plan_log
     from bkspark.log.reading.slice_reader import SliceReader
+    from bkspark.log.reading.slices import OffsetRange
 
     rig.write([[rows_from(0, 5)]])
     with Cluster(rig.uri) as cluster:

@@ -23,8 +23,9 @@ from bkspark.log.creating import create_log_ledger
 from bkspark.log.reading.ledger_files import OpenBookies
 from bkspark.log.reading.log_view import LogWatch, look_at, view_of
 from bkspark.log.reading.ordered_read import read_view_in_order
-from bkspark.log.reading.read_slices import OffsetRange, plan_log
+from bkspark.log.reading.read_slices import plan_log
 from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.log.reading.slices import OffsetRange
 from bkspark.log.recovering import close_tail
 from tests.integration.open_tails import (
     NO_PASSWORD,

@@ -16,8 +16,9 @@ from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.reading.log_view import LogView
-from bkspark.log.reading.read_slices import LedgerToRead, _least_times
+from bkspark.log.reading.read_slices import _least_times
 from bkspark.log.reading.slice_reader import times_of_rows
+from bkspark.log.reading.slices import LedgerToRead
 from bkspark.protocol.ledger.metadata import DigestSpec, TimeStep
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.log.contents import LedgerList, LogSettings

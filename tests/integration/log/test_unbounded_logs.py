@@ -24,7 +24,7 @@ from bkspark.ledger.creating import CreatedLedger
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.log import tail
 from bkspark.log.batch import commit as batch_commit
-from bkspark.log.batch import target as batch_plan
+from bkspark.log.batch import preparing as batch_plan
 from bkspark.log.log_handle import LogEntry, LogHandle
 from bkspark.log.log_writer import LogWriter
 from bkspark.log.streams import micro_batch as stream_plan

@@ -19,6 +19,7 @@ from bkspark.errors import (
     UnauthorizedError,
 )
 from bkspark.format import layout
+from bkspark.ledger.recovery import recover
 from bkspark.ledger.recovery.recover import LedgerTakeover
 from bkspark.log import recovering
 from bkspark.log.creating import create_log_ledger
@@ -134,13 +135,13 @@ def test_nothing_is_done_where_the_log_cannot_be_read(
 def test_one_that_somebody_seals_meanwhile_is_closed_for_both(
     keeper: BookKeeper, log: LogHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = recovering.take_over
+    real = recover.take_over
 
     def sealed_meanwhile(*args: object, **kwargs: object) -> LedgerTakeover:
-        recovering.recover(*args, **kwargs)  # type: ignore[arg-type]
+        recover.recover(*args, **kwargs)  # type: ignore[arg-type]
         return real(*args, **kwargs)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(recovering, "take_over", sealed_meanwhile)
+    monkeypatch.setattr(recover, "take_over", sealed_meanwhile)
     report = keeper.recover_ledger(the_ledger(log))
     assert (report.is_open, report.last_entry_id) == (False, 1)
 

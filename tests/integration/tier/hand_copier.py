@@ -9,8 +9,9 @@ import pyarrow as pa
 from bkspark.admin.offloading.copier import FENCE_VERSION, PLACE_COLUMNS, CopyOrder
 from bkspark.cluster.cluster import Cluster
 from bkspark.format import arrow_schema
-from bkspark.log.reading.read_slices import OffsetRange, plan_log
+from bkspark.log.reading.read_slices import plan_log
 from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.log.reading.slices import OffsetRange
 from tests.kit.delta import HandTable
 
 TYPES = {

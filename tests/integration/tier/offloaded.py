@@ -16,8 +16,9 @@ from bkspark.format.arrow_schema import (
     TIMESTAMP_COLUMN,
 )
 from bkspark.log.reading.log_view import LogView
-from bkspark.log.reading.read_slices import OffsetRange, plan_view
+from bkspark.log.reading.read_slices import plan_view
 from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.log.reading.slices import OffsetRange
 from bkspark.protocol.log import offloading
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.tier import Intent, TierColumn

@@ -11,8 +11,9 @@ from bkspark.cluster.password import Password
 from bkspark.format import layout
 from bkspark.format.recovery import LostBookie
 from bkspark.log.batch.commit import commit
-from bkspark.log.reading.read_slices import OffsetRange, plan_log
+from bkspark.log.reading.read_slices import plan_log
 from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.log.reading.slices import OffsetRange
 from tests.integration.log_scenes import SILENT
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of
 from tests.kit.faulty import METADATA

@@ -15,8 +15,9 @@ from bkspark.errors import (
     NoSuchEntryError,
 )
 from bkspark.log import compaction
-from bkspark.log.reading.read_slices import OffsetRange, plan_log
+from bkspark.log.reading.read_slices import plan_log
 from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.log.reading.slices import OffsetRange
 from bkspark.log.truncation import truncate
 from bkspark.protocol.log.data_loss import LogGeneration
 from tests.integration.log_scenes import fill, values

@@ -11,8 +11,9 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import CorruptDataError
-from bkspark.log.reading.read_slices import OffsetRange, ReadTask, plan_log
+from bkspark.log.reading.read_slices import plan_log
 from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.log.reading.slices import OffsetRange, ReadTask
 from tests.integration.rig import SCHEMA, Rig, flat, rows_from
 
 from .scenes import PARTITIONS, members, take, written

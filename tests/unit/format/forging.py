@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bkspark.format.arrow_message import MALFORMED, PREFIX_BYTES, BatchLayout, metadata_length
+from bkspark.format.arrow_message import MALFORMED, BatchHeader, BatchLayout
 from bkspark.format.digest import crc32c
 from bkspark.format.journal import decode_journal
 from bkspark.protocol.ledger.record import AddRecord, EntryLog
@@ -63,8 +63,7 @@ def section_lengths(data: bytes, schema: pa.Schema) -> list[int]:
     """The bytes of the metadata and of each column; the metadata is all of what is no message."""
     found = []
     with suppress(*MALFORMED):
-        metadata = data[: metadata_length(data[:PREFIX_BYTES])]
-        found = BatchLayout(schema).section_lengths(metadata)
+        found = BatchLayout(schema).section_lengths(BatchHeader(data))
     return found if sum(found) == len(data) else [len(data), *(0 for _ in schema)]
 
 

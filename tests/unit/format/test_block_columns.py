@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
-from bkspark.format import arrow_message
 from bkspark.format import entry_log as entry_log_format
-from bkspark.format.arrow_message import BatchLayout
+from bkspark.format.arrow_message import BatchHeader, BatchLayout
 from bkspark.format.digest import CRC32C, MAC
 from bkspark.format.entry_log import (
     Block,
@@ -59,8 +58,7 @@ def lengths_alone(batch: pa.RecordBatch, compression: str | None) -> list[int]:
 
 def lengths_of(batch: pa.RecordBatch, compression: str | None) -> list[int]:
     data = message(batch, compression)
-    size = arrow_message.metadata_length(data)
-    metadata, *columns = BatchLayout(batch.schema).section_lengths(data[:size])
+    metadata, *columns = BatchLayout(batch.schema).section_lengths(BatchHeader(data))
     assert metadata + sum(columns) == len(data)
     return columns
 
@@ -89,7 +87,7 @@ def test_the_columns_of_types_that_are_not_stored_do_too(
 
 def test_a_batch_without_columns_has_metadata_only() -> None:
     data = message(pa.RecordBatch.from_arrays([], names=[]))
-    assert BatchLayout(pa.schema([])).section_lengths(data) == [len(data)]
+    assert BatchLayout(pa.schema([])).section_lengths(BatchHeader(data)) == [len(data)]
 
 
 def blocks_of(stored: StoredLog) -> list[Block]:
@@ -182,9 +180,8 @@ def test_bytes_before_the_first_column_are_refused() -> None:
     data = data[:-48].replace(body, struct.pack("<q", 56)) + bytes(8) + data[-48:]
     rows = pa.ipc.read_record_batch(pa.ipc.read_message(pa.py_buffer(data)), NUMBERS.schema)
     assert rows == NUMBERS
-    metadata = data[: arrow_message.metadata_length(data)]
     with pytest.raises(ValueError, match="before the first column"):
-        BatchLayout(NUMBERS.schema).section_lengths(metadata)
+        BatchLayout(NUMBERS.schema).section_lengths(BatchHeader(data))
 
 
 @pytest.mark.parametrize("shift", [(8, -8, 0), (0, 8, -8), (8, 0, -8), (-8, 8, 0)])
@@ -263,8 +260,8 @@ def test_a_column_without_bytes_needs_no_request() -> None:
 def test_a_block_that_readers_would_refuse_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     right = BatchLayout.section_lengths
 
-    def shorter(self: BatchLayout, metadata: bytes) -> list[int]:
-        return [length - 8 for length in right(self, metadata)]
+    def shorter(self: BatchLayout, header: BatchHeader) -> list[int]:
+        return [length - 8 for length in right(self, header)]
 
     monkeypatch.setattr(BatchLayout, "section_lengths", shorter)
     with pytest.raises(InvalidRequestError, match="in a form that readers refuse: the block has"):

@@ -41,8 +41,7 @@ def zstd_bomb() -> tuple[pa.Schema, bytes]:
     bomb = struct.pack("<q", HALF_A_GIGABYTE) + megabyte * 512
     parsed = pa.ipc.read_message(pa.py_buffer(small))
     metadata, body = bytearray(parsed.metadata.to_pybytes()), parsed.body.to_pybytes()
-    buffers = list(arrow_message._buffers(parsed.metadata.to_pybytes()))
-    offset, length = buffers[-1]
+    offset, length = arrow_message.BatchHeader(small).buffers()[-1]
     place = metadata.rindex(struct.pack("<qq", offset, length))
     struct.pack_into("<qq", metadata, place, offset, len(bomb))
     new_body = body[:offset] + bomb + bytes(-len(bomb) % 8)
@@ -92,7 +91,7 @@ def test_buffers_outside_of_their_message_are_refused(compression: str | None, b
     column = pa.record_batch([pa.array(range(64), pa.int64())], names=["n"])
     data = message(column, compression)
     parsed = pa.ipc.read_message(pa.py_buffer(data))
-    offset, length = list(arrow_message._buffers(parsed.metadata.to_pybytes()))[-1]
+    offset, length = arrow_message.BatchHeader(data).buffers()[-1]
     place = data.rindex(struct.pack("<qq", offset, length), 0, len(data) - len(parsed.body))
     for field in (0, 8):
         forged = bytearray(data)

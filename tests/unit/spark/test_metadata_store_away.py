@@ -25,8 +25,9 @@ from bkspark.errors import (
     NoSuchLedgerError,
 )
 from bkspark.ledger.deleting import make_tombstone
-from bkspark.log.reading.read_slices import OffsetRange, ReadTask, plan_log
+from bkspark.log.reading.read_slices import plan_log
 from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.log.reading.slices import OffsetRange, ReadTask
 from bkspark.protocol.log.data_loss import LogGeneration
 from bkspark.spark.source import BookKeeperDataSource
 from tests.integration.rig import SCHEMA, Rig, partitions_of

@@ -13,8 +13,9 @@ from bkspark.cluster.password import Password
 from bkspark.errors import CorruptDataError, InvalidRequestError, UnauthorizedError
 from bkspark.log.reading import ordered_read
 from bkspark.log.reading.ordered_read import InlineRead, read_ledger_in_order
-from bkspark.log.reading.read_slices import InlineSlice, OffsetRange, plan_ledger
+from bkspark.log.reading.read_slices import plan_ledger
 from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.log.reading.slices import InlineSlice, OffsetRange
 from tests.thorough import always
 
 WANTED = pa.schema([("value", pa.binary()), ("_entry_id", pa.int64()), ("_offset", pa.int64())])

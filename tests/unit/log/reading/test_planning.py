@@ -9,7 +9,8 @@ from bkspark.cluster.password import Password
 from bkspark.errors import NoSuchEntryError
 from bkspark.ledger.deleting import delete_log
 from bkspark.log.reading.log_view import look_at
-from bkspark.log.reading.read_slices import LOOK_UPS_AT_ONCE, OffsetRange, plan_view
+from bkspark.log.reading.read_slices import LOOK_UPS_AT_ONCE, plan_view
+from bkspark.log.reading.slices import OffsetRange
 
 NO_PASSWORD = Password()
 
