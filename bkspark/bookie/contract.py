@@ -23,7 +23,7 @@ permission, gone, full, wrong cookie); for a write the outcome is then unknown. 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from bkspark.format.digest import Buffer as Buffer
 from bkspark.protocol.bookies import Labels, in_store
@@ -260,6 +260,22 @@ class Bookie(Protocol):
 
         Raises:
             BookieUnavailableError: the place cannot answer, or does not show the journal.
+        """
+        ...
+
+
+@runtime_checkable
+class TellsGrowth(Protocol):
+    """A bookie that is asked for less if it only tells whether a journal has grown."""
+
+    def may_have_grown(self, name: str, end: int) -> bool:
+        """Whether the journal ``name`` may be longer than ``end`` bytes, its length when last read.
+
+        False is no proof of anything: a place that was wiped shows no growth either. It only lets a
+        reader that waits look later.
+
+        Raises:
+            BookieUnavailableError: the place cannot answer.
         """
         ...
 

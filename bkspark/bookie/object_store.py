@@ -34,7 +34,7 @@ from bkspark.bookie.checks import (
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal, Usage
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format.layout import COOKIE
-from bkspark.storage.address import parse, shown_url
+from bkspark.storage.address import S3Place, parse, shown_url
 from bkspark.storage.connection import S3Doubt, endpoint_of, require_known
 from bkspark.storage.objects import (
     SENTINEL_BYTES,
@@ -76,6 +76,7 @@ _RECORD = re.compile(r"[0-9a-f]{16}")
 _RECORDS_FOLDER = re.compile(r"\.(.+)/")
 _READERS = 8
 _SERVER_DIGITS = 8
+_LENGTHS_MAX = 4096
 
 
 class S3Journal(GrowingJournal):
@@ -176,8 +177,8 @@ def read_range(objects: Objects, name: str, begin: int, length: int) -> bytes:
     return data[begin - start :][:length]
 
 
-def size(objects: Objects, name: str) -> int:
-    """Total length of the records of journal ``name``.
+def size(objects: Objects, name: str) -> tuple[int, int]:
+    """Total length of the records of journal ``name``, and their number.
 
     A listed record existed at the time of the listing, and a record is never replaced. So the store
     is asked only for records of a sentinel's length and for records after the listed ones.
@@ -190,7 +191,27 @@ def size(objects: Objects, name: str) -> int:
     looked = [objects.look(_record_name(name, number)) for number in unsure]
     found = [*filter(None, looked), *_behind(objects.look, name, len(records))]
     sure = sum(listed[record] for record in records) - len(unsure) * SENTINEL_BYTES
-    return sure + sum(record.size for record in found)
+    behind = len(found) - len(unsure)
+    return sure + sum(record.size for record in found), len(records) + behind
+
+
+class Lengths:
+    """How many records journals had, by their lengths, when this process last looked."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[S3Place, str], tuple[int, int]] = {}
+
+    def note(self, place: S3Place, name: str, length: int, count: int) -> None:
+        """Note the length of a journal and the number of its records."""
+        self._known.pop((place, name), None)
+        self._known[place, name] = (length, count)
+        if len(self._known) > _LENGTHS_MAX:
+            self._known.pop(next(iter(self._known)), None)
+
+    def count(self, place: S3Place, name: str, length: int) -> int | None:
+        """Return the number of records of a journal of ``length``; None if it is not known."""
+        known = self._known.get((place, name))
+        return known[1] if known is not None and known[0] == length else None
 
 
 def delete(objects: Objects, name: str) -> None:
@@ -265,6 +286,15 @@ class S3Bookie:
         if not is_shown:
             raise not_shown(self.address)
         return is_permitted and not is_fenced
+
+    def may_have_grown(self, name: str, end: int) -> bool:
+        """Ask for the one record that comes next."""
+        objects = Objects(parse(self.address.place))
+        count = environment.the_one(Lengths).count(objects.place, name, end)
+        if count is None:
+            return True
+        with UnavailableOnOSError(f"bookie {self.address.bookie_id}", "look up", name):
+            return objects.look(_record_name(name, count)) is not None
 
 
 @contextmanager
@@ -341,8 +371,9 @@ class S3Root:
                 return None
             if found.sentinel != HEAD:
                 return found.size
-            length = size(self._objects, name)
+            length, count = size(self._objects, name)
             self._confirm_cookie()
+        environment.the_one(Lengths).note(self._objects.place, name, length, count)
         return length
 
     def list(self, folder: str) -> list[str]:

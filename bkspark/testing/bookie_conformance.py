@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import pytest
 
 from bkspark.bookie import uri
-from bkspark.bookie.contract import Bookie, Journal, Usage
+from bkspark.bookie.contract import Bookie, Journal, TellsGrowth, Usage
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format import layout
 from bkspark.testing import bookie_place as rivals
@@ -418,6 +418,16 @@ class JournalTests(BookieFixtures):
             assert journal.end == 3000
             assert root.read(JOURNAL) == bytes(number % 251 for number in range(3000))
             journal.close()
+
+    def test_growth_is_told_where_it_is_told_at_all(self, bookie: Bookie) -> None:
+        with bookie.open_root() as root:
+            journal = root.open_journal(JOURNAL, [b"ab"])
+            end = root.size(JOURNAL)
+        if isinstance(bookie, TellsGrowth) and end is not None:
+            assert not bookie.may_have_grown(JOURNAL, end)
+            journal.append([b"cd"])
+            assert bookie.may_have_grown(JOURNAL, end)
+        journal.close()
 
     def test_journal_must_be_new(self, bookie: Bookie) -> None:
         with bookie.open_root() as root:

@@ -34,7 +34,7 @@ S3_REQUESTS = {
     "log.writer()": 37,
     "append to a log": 16,
     "roll": 45,
-    "a look of an idle follower": 29,
+    "a look of an idle follower": 8,
     "close": 7,
     "DataFrame append": 83,
     "a read's plan": 27,

@@ -10,6 +10,7 @@ FORMAT = f"{BOOKIE}::TestFormat"
 ONCE = f"{BOOKIE}::TestOnce"
 JOURNAL = f"{BOOKIE}::TestJournal"
 POST_CHECK = f"{BOOKIE}::TestPostCheck"
+GROWTH = f"{BOOKIE}::TestGrowth"
 FILES = f"{BOOKIE}::TestFiles"
 METADATA = f"{FOLDER}/test_metadata.py"
 
@@ -167,6 +168,18 @@ MUTANTS = (
         "S3Bookie.post_check",
         Drop("check_cookie"),
         (f"{POST_CHECK}::test_a_place_that_a_move_has_left_does_not_count",),
+    ),
+    Mutant(
+        "the length of a journal in S3 is that of any look",
+        "Lengths.count",
+        Replace("known is not None and known[0] == length", "known is not None"),
+        (f"{GROWTH}::test_a_length_that_was_not_found_may_have_grown",),
+    ),
+    Mutant(
+        "a record in S3 that no listing showed is not counted",
+        "object_store.size",
+        Replace("len(records) + behind", "len(records)"),
+        (f"{GROWTH}::test_records_that_the_listing_did_not_show_are_counted",),
     ),
     Mutant(
         "a journal in S3 loses its head first",

@@ -11,6 +11,7 @@ POSITION = "tests/unit/protocol/test_stream_position.py"
 USES = "tests/unit/spark/test_option_uses.py"
 PLANNING = "tests/unit/log/reading/test_planning.py"
 BESIDE = "tests/unit/spark/test_readers_beside_retention.py"
+QUIET = "tests/unit/log/reading/test_quiet_looks.py"
 
 MUTANTS = (
     # --- journals and the confirmed end ----------------------------------------------------------
@@ -191,5 +192,42 @@ MUTANTS = (
         "arguments._number",
         Replace("OverflowError", "ZeroDivisionError"),
         (f"{FRONT}::test_a_time_or_a_number_that_is_too_large_is_for_ever",),
+    ),
+    # --- looks that are put off ------------------------------------------------------------------
+    Mutant(
+        "a waiting reader never looks at bookies that are quiet",
+        "LogWatch._is_quiet",
+        Replace("self._quiet_looks_left -= 1", "..."),
+        (f"{QUIET}::test_whole_looks_are_rare_while_nothing_comes",),
+    ),
+    Mutant(
+        "a waiting reader does not ask whether journals have grown",
+        "LogWatch._is_quiet",
+        Replace("is_quiet(bookies, ledger, self._ends)", "True"),
+        (f"{QUIET}::test_an_entry_is_seen_at_once",),
+    ),
+    Mutant(
+        "a waiting reader does not ask for the ledger's record",
+        "LogWatch._is_quiet",
+        Replace("self._is_unchanged(ledger_id, ledger)", "True"),
+        (f"{QUIET}::test_the_end_of_the_ledger_is_seen_at_once",),
+    ),
+    Mutant(
+        "a waiting reader does not ask for the log's record",
+        "LogWatch._is_quiet",
+        Replace("self._record() is shown.record", "True"),
+        (f"{QUIET}::test_a_truncation_is_seen_at_once",),
+    ),
+    Mutant(
+        "a journal that was read farther than what is shown is quiet",
+        "LogWatch._look",
+        Replace("self._quiet_looks_left = 0", "..."),
+        (f"{QUIET}::test_a_look_for_something_else_hides_no_news",),
+    ),
+    Mutant(
+        "a bookie without an answer is quiet",
+        "OpenBookies.all_say",
+        Replace("all((answer is True for answer in answers.values()))", "all(answers.values())"),
+        (f"{QUIET}::test_a_bookie_that_cannot_answer_is_not_quiet",),
     ),
 )

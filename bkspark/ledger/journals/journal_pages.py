@@ -109,6 +109,11 @@ class JournalEnds:
     def __init__(self) -> None:
         self._known: dict[tuple[int, Member, str], JournalEnd] = {}
 
+    def known_end(self, ledger_id: int, member: Member, name: str) -> int | None:
+        """Return where the last record ended that was read; None if none was."""
+        known = self._known.get((ledger_id, member, name))
+        return None if known is None else known.end
+
     def look(self, root: ReadableRoot, source: JournalName) -> JournalEnd:
         """Return how the journal ends now.
 

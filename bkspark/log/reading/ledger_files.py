@@ -6,7 +6,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bkspark.bookie.contract import BookieAddress, ReadableRoot
+from bkspark.bookie.contract import BookieAddress, ReadableRoot, TellsGrowth
+from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.bookie_client import READ_SECONDS, BookieClient
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.fan_out import FanOut, Timeouts
@@ -21,7 +22,7 @@ from bkspark.ledger.journals.journal_reader import (
     find_journals,
     journals_of,
 )
-from bkspark.ledger.journals.member_journals import MemberEnd, member_end
+from bkspark.ledger.journals.member_journals import MemberEnd, Taken, member_end
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.evidence import counts_in
 from bkspark.protocol.ledger.locations import Locations
@@ -97,6 +98,22 @@ class OpenBookies:
             answers |= FanOut(self._channel).ask(moved, about, Timeouts(READ_SECONDS))
         return answers
 
+    def all_say(
+        self, members: Sequence[Member], question: Callable[[TellsGrowth, Member], bool]
+    ) -> bool:
+        """Return whether all ``members`` say yes; their storage is not opened."""
+        found = self._cluster.addresses_of(members, leave_out)
+        bookies = {member: open_bookie(address) for member, address in found.items()}
+        telling = {m: bookie for m, bookie in bookies.items() if isinstance(bookie, TellsGrowth)}
+        if len(telling) < len(members):
+            return False
+
+        def about(member: Member) -> bool:
+            return question(telling[member], member)
+
+        answers = FanOut(self._channel).ask(members, about, Timeouts(READ_SECONDS))
+        return all(answer is True for answer in answers.values())
+
     def _has_moved(self, member: Member) -> bool:
         """Look up the place of a silent ``member`` again; return whether it is another place."""
         before = self._cluster.addresses_of([member], leave_out).get(member)
@@ -170,6 +187,20 @@ def readable(
             bookies.step_over(member, ledger_id, [why])
 
     return look(cluster, ledger_id, ask, note, enough=enough)
+
+
+def is_quiet(bookies: OpenBookies, ledger: LedgerMetadata, known: JournalEnds) -> bool:
+    """Return whether no bookie tells of a record in the writer's journal that is not ``known``.
+
+    It is no look: a bookie that was wiped is quiet, and so is a journal of copies.
+    """
+    name = Taken.of(ledger).journal
+
+    def has_none(bookie: TellsGrowth, member: Member) -> bool:
+        end = known.known_end(ledger.ledger_id, member, name)
+        return end is not None and not bookie.may_have_grown(name, end)
+
+    return bookies.all_say(Locations(ledger).last.members, has_none)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from bkspark.cluster.records import Versioned
 from bkspark.errors import BookKeeperError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import layout
 from bkspark.ledger.journals.journal_pages import JournalEnds
-from bkspark.log.reading.ledger_files import OpenBookies, readable
+from bkspark.log.reading.ledger_files import OpenBookies, is_quiet, readable
 from bkspark.metadata import freshness
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
@@ -196,6 +196,9 @@ POLL_SECONDS = 0.05
 BILLED_POLL_SECONDS = 5.0
 """Longest pause of a reader that waits for an object store."""
 
+QUIET_LOOKS_MAX = 11
+"""Looks of a reader that waits, in a row, that only ask whether there is news."""
+
 
 class IdlePauses:
     """Pauses between the looks of a reader that waits.
@@ -224,18 +227,23 @@ class LogWatch:
         self._ends = JournalEnds()
         self._seen: Versioned[LogRecord] | None = None
         self._shown: LogView | None = None
+        self._quiet_looks_left = 0
 
     def look_again(self, enough: int | None = None, *, is_synced: bool = False) -> LogView:
         """Return the log as this client knows it, for a reader that waits; mostly without a
         request to the metadata store.
 
         The view may miss what was just committed. It never ends before the view that was returned
-        last, unless entries were removed.
+        last, unless entries were removed. Where each look costs requests, it is the last view while
+        few requests tell of no news, for ``QUIET_LOOKS_MAX`` looks at most.
 
         Args:
             enough: see ``look``.
             is_synced: ask the metadata store for news first.
         """
+        is_waiting = enough is None and not is_synced
+        if is_waiting and self._shown is not None and self._is_quiet(self._shown):
+            return self._shown
         with freshness.synced() if is_synced else freshness.recent():
             view = self._look(enough)
         if enough is not None:
@@ -248,6 +256,27 @@ class LogWatch:
         )
         return self.look() if is_behind else self._note(view)
 
+    def _is_quiet(self, shown: LogView) -> bool:
+        """Return whether a look may wait: nothing tells of news after ``shown``.
+
+        The answers prove no end, so they only put a look off, and not again and again.
+        """
+        if not shown.has_open_end or self._quiet_looks_left == 0:
+            return False
+        self._quiet_looks_left -= 1
+        ledger_id, ledger = list(shown.metadata.items())[-1]
+        with freshness.recent(), OpenBookies(self._cluster) as bookies:
+            return (
+                is_quiet(bookies, ledger, self._ends)
+                and self._is_unchanged(ledger_id, ledger)
+                and self._record() is shown.record
+            )
+
+    def _is_unchanged(self, ledger_id: int, ledger: LedgerMetadata) -> bool:
+        with suppress(NoSuchLedgerError):
+            return self._cluster.ledger(ledger_id).value == ledger
+        return False
+
     def pauses(self, view: LogView) -> IdlePauses:
         """Return the pauses of a reader that waits for entries after ``view``."""
         tail = [Locations(ledger).last.members for ledger in view.metadata.values()]
@@ -256,7 +285,7 @@ class LogWatch:
         return IdlePauses(is_billed=any(map(is_billed, urls)))
 
     def _note(self, view: LogView) -> LogView:
-        self._shown = view
+        self._shown, self._quiet_looks_left = view, QUIET_LOOKS_MAX
         return view
 
     def look(self, enough: int | None = None) -> LogView:
@@ -277,6 +306,7 @@ class LogWatch:
         return view if enough is not None else self._note(view)
 
     def _look(self, enough: int | None) -> LogView:
+        self._quiet_looks_left = 0  # journals may be read to behind what is shown
         for _ in range(_LOOKS_MAX - 1):
             record = self._record()
             try:

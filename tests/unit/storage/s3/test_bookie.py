@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from bkspark.bookie import uri
-from bkspark.bookie.contract import Bookie, BookieAddress, BookieRoot, Journal
+from bkspark.bookie import object_store, uri
+from bkspark.bookie.contract import Bookie, BookieAddress, BookieRoot, Journal, TellsGrowth
 from bkspark.bookie.object_store import records_folder
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format.layout import COOKIE
+from bkspark.storage.address import parse
 from bkspark.testing.bookie_conformance import FENCE, post_check
 from bkspark.testing.bookie_place import CLUSTER, ENTRIES, INCARNATION, JOURNAL, MARKER, a_cookie
 
@@ -354,6 +355,70 @@ class TestPostCheck:
             s3.objects[record(2)] = type(mine)(mine.data, {}, mine.etag)
         with pytest.raises(BookieUnavailableError, match="does not show"):
             post_check(bookie, journal)
+
+
+class TestGrowth:
+    """Whether a journal has grown is one request, and never a guess."""
+
+    @pytest.fixture
+    def journal(self, root: BookieRoot) -> Journal:
+        journal = root.open_journal(JOURNAL, [b"one"])
+        journal.append([b"two"])
+        return journal
+
+    @staticmethod
+    def has_grown(bookie: Bookie, end: int) -> bool:
+        assert isinstance(bookie, TellsGrowth)
+        return bookie.may_have_grown(JOURNAL, end)
+
+    def test_it_is_one_request(
+        self, s3: S3Store, bookie: Bookie, root: BookieRoot, journal: Journal
+    ) -> None:
+        assert root.size(JOURNAL) == 6
+        s3.requests.clear()
+        assert not self.has_grown(bookie, 6)
+        assert s3.requests == [f"get_object {record(2)}"]
+        journal.append([b"three"])
+        assert self.has_grown(bookie, 6)
+
+    def test_records_that_the_listing_did_not_show_are_counted(
+        self, s3: S3Store, bookie: Bookie, root: BookieRoot, journal: Journal
+    ) -> None:
+        s3.script(
+            "list_objects_v2", lambda: s3.objects.__setitem__("hidden", s3.objects.pop(record(1)))
+        )
+        s3.script(
+            "get_object",
+            Fate(),
+            lambda: s3.objects.__setitem__(record(1), s3.objects.pop("hidden")),
+        )
+        assert root.size(JOURNAL) == 6
+        s3.requests.clear()
+        assert not self.has_grown(bookie, 6)
+        assert s3.requests == [f"get_object {record(2)}"]
+
+    @pytest.mark.parametrize("end", [3, 7])
+    def test_a_length_that_was_not_found_may_have_grown(
+        self, bookie: Bookie, root: BookieRoot, journal: Journal, end: int
+    ) -> None:
+        assert self.has_grown(bookie, 6)
+        assert root.size(journal.name) == 6
+        assert self.has_grown(bookie, end)
+
+    def test_without_an_answer_nothing_is_told(
+        self, s3: S3Store, bookie: Bookie, root: BookieRoot, journal: Journal
+    ) -> None:
+        assert root.size(journal.name) == 6
+        s3.script("get_object", *[ERROR] * MANY)
+        with pytest.raises(BookieUnavailableError):
+            self.has_grown(bookie, 6)
+
+    def test_few_lengths_are_remembered(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(object_store, "_LENGTHS_MAX", 2)
+        lengths, place = object_store.Lengths(), parse(URL)
+        for name in ("a", "b", "a", "c"):
+            lengths.note(place, name, 6, 2)
+        assert [lengths.count(place, name, 6) for name in "abc"] == [2, None, 2]
 
 
 class TestFiles:
