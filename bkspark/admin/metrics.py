@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from bkspark.admin.agents import living_agents
 from bkspark.admin.auditing.findings import VERB
 from bkspark.admin.collecting import collection as collecting
 from bkspark.admin.offloading import tables
@@ -81,6 +82,14 @@ def gauges(cluster: Survey) -> Iterator[Gauge]:
         {s.record.bookie_id: s for s in statuses},
         {s.record.bookie_id: state_of(s, is_lost=s.member in lost) for s in statuses},
     )
+    agents = living_agents(cluster)
+    if agents:
+        yield Gauge(
+            "bkspark_agent_start_timestamp_seconds",
+            "Since when the living agent of a bookie looks after it; others are missing.",
+            "bookie",
+            {i: agent.since.timestamp() for i, agent in agents.items() if agent.since},
+        )
     yield from _of_last_runs(cluster)
     yield Gauge(
         "bkspark_unreadable_metadata_records",

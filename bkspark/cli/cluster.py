@@ -35,6 +35,7 @@ _BOOKIE_COLUMNS = (
     Column("url", "url"),
     Column("store", "store"),
     Column("problem", "problem"),
+    Column("agent", lambda row: _agent(row["agent"])),
     Column("labels", lambda row: " ".join(f"{n}={v}" for n, v in row["labels"].items())),
 )
 
@@ -184,11 +185,11 @@ def doctor(context: typer.Context) -> None:
 
 def bookies(context: typer.Context) -> None:
     """List bookies, each probed now."""
-    from bkspark.admin import views
+    from bkspark.admin import agents, views
 
     session = session_of(context)
     with session.survey() as cluster:
-        rows = views.bookies(cluster, None)
+        rows = agents.with_agents(views.bookies(cluster, None), agents.living_agents(cluster))
     print_rows(rows, _BOOKIE_COLUMNS, as_json=session.as_json)
     raise typer.Exit(note_unreadable(cluster))
 
@@ -203,6 +204,14 @@ def status(context: typer.Context) -> None:
     raise typer.Exit(
         output.print_findings(found.findings, as_json=session.as_json, details=found.details)
     )
+
+
+def _agent(facts: Mapping[str, Any] | None) -> str:
+    if facts is None:
+        return ""
+    since = facts["since"]
+    when = "" if since is None else f" since {since:%Y-%m-%d %H:%M:%S}Z"
+    return f"process {facts['process_id']} on {facts['host']}{when}"
 
 
 def _state(row: Mapping[str, Any]) -> str:

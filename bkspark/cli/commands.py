@@ -76,7 +76,7 @@ def watch(
         )
     seconds = duration("watch", seconds, hint="give seconds, for example 600")
     watch = _Watch(once, tell, as_json=as_json)
-    with _ended_by_signals():
+    with ended_by_signals():
         try:
             while True:
                 began = environment.monotonic()
@@ -134,7 +134,7 @@ def _line(report: Report) -> str:
 
 
 @contextmanager
-def _ended_by_signals() -> Iterator[None]:
+def ended_by_signals() -> Iterator[None]:
     """Make SIGTERM act like SIGINT, if run in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,11 +1,12 @@
 """``bkspark status``: the current problems of a cluster."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from bkspark import environment
 from bkspark.admin import views
+from bkspark.admin.agents import living_agents, with_agents
 from bkspark.admin.auditing.findings import CHECKED, LOSSES, VERB, in_words
 from bkspark.admin.collecting import collection as collecting
 from bkspark.admin.scrubbing import scrub as scrubbing
@@ -14,6 +15,7 @@ from bkspark.cli.output import Finding, Level
 from bkspark.cluster.admission import require_apart
 from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.election import Contender
 from bkspark.errors import InvalidRequestError
 from bkspark.format import layout
 from bkspark.format.upkeep_records import ReportRecord
@@ -275,6 +277,8 @@ def examine(cluster: Survey, shown_uri: str) -> Health:
     told = {ledger["ledger_id"] for ledger in unclosed}
     found += _leftovers(ledgers, told, cluster.unreadable)
     found += deletion_findings(logs)
+    agents = living_agents(cluster)
+    found += agent_findings(cluster, [status.record.bookie_id for status in statuses], agents)
     found += _missing_ledgers(cluster, logs, ledgers)
     found += _last_audit(cluster)
     found += _last_scrub(cluster)
@@ -283,11 +287,38 @@ def examine(cluster: Survey, shown_uri: str) -> Health:
     return Health(
         found,
         {
-            "bookies": views.bookies(cluster, None),
+            "bookies": with_agents(views.bookies(cluster, None), agents),
             "unclosed": unclosed,
             "tables": views.tier_rows(logs),
         },
     )
+
+
+def agent_findings(
+    cluster: Cluster, bookie_ids: Collection[str], agents: Mapping[str, Contender]
+) -> Iterator[Finding]:
+    """Which bookies have a living agent, and what the agents found; nothing without agents."""
+    if not agents:
+        return
+    without = [bookie_id for bookie_id in bookie_ids if bookie_id not in agents]
+    shown = "; ".join(f"{bookie_id}: {agent}" for bookie_id, agent in sorted(agents.items()))
+    missing = f"; {', '.join(without[:_NAMES_SHOWN_MAX])} without one" if without else ""
+    yield Finding(
+        Level.WARN if without else Level.OK,
+        "agents",
+        f"{len(bookie_ids) - len(without)} of {plural(len(bookie_ids), 'bookie')} have a living "
+        f"agent: {shown}{missing}",
+        "start `bkspark agent --bookie ID` on the host of each" if without else "",
+    )
+    for bookie_id in sorted(agents):
+        seen = cluster.upkeep.reports.get(f"agent.{bookie_id}")
+        if seen is not None and seen.value.left:
+            yield Finding(
+                Level.WARN,
+                bookie_id,
+                f"its agent found something wrong: {_ended(seen.value)}",
+                "the output of the agent says what",
+            )
 
 
 def unreadable_findings(cluster: Cluster) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 from bkspark._version import VERSION
 from bkspark.cli import (
     INTERRUPTED,
+    agent,
     bench,
     bookies,
     cluster,
@@ -175,5 +176,6 @@ logs.add_to(app)
 ledgers.add_to(app)
 commands.add_to(app)
 metrics.add_to(app)
+agent.add_to(app)
 records.add_to(app)
 bench.add_to(app)

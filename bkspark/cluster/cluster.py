@@ -302,6 +302,10 @@ class Cluster(BoundToProcess):
         records = [record for record in known if record.bookie_id not in exclude]
         return self._probed(records, enough, needed)
 
+    def look_at(self, record: BookieRecord) -> BookieStatus:
+        """Look at one bookie, as ``probe`` does."""
+        return self._probed([record], None, 0)[0]
+
     def _probed(
         self, records: Sequence[BookieRecord], enough: int | None, needed: int
     ) -> list[BookieStatus]:

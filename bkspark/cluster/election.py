@@ -16,17 +16,27 @@ Rule 3. A log that is opened with an election asks the store before each change 
 whether this process still leads (``guards.asking``).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from math import inf
-from typing import Self
+from typing import Any, Self
 
 from bkspark import environment
 from bkspark.cluster import arguments
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.guards import BoundToProcess
-from bkspark.cluster.lease import LOOK_SECONDS, Claim, Keeping, Leases, Tell, logger, own_lease
+from bkspark.cluster.lease import (
+    LOOK_SECONDS,
+    RENEW_SECONDS,
+    Claim,
+    Keeping,
+    Leases,
+    Tell,
+    held_leases,
+    logger,
+    own_lease,
+)
 from bkspark.errors import (
     CorruptDataError,
     InvalidRequestError,
@@ -37,6 +47,11 @@ from bkspark.format import layout, upkeep_records
 from bkspark.format.upkeep_records import Lease
 from bkspark.metadata.contract import PlaceInRow, Sessions, sessions_of
 from bkspark.quantities import timestamp
+
+LIVING_SECONDS = 2 * RENEW_SECONDS
+"""A leader that does not renew its lease for so long does not seem to live."""
+
+_OF_ELECTIONS = "election"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +69,11 @@ class Contender:
     @classmethod
     def of(cls, lease: Lease) -> "Contender":
         return cls(lease.holder.host, lease.holder.pid, timestamp(lease.began_ms))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The values for JSON."""
+        return {"host": self.host, "process_id": self.process_id, "since": self.since}
 
     def __str__(self) -> str:
         when = "" if self.since is None else f", since {self.since:%Y-%m-%d %H:%M:%S}Z"
@@ -79,7 +99,7 @@ class Election(BoundToProcess):
         self._cluster = cluster
         self._on_lost = on_lost
         self._timeout = arguments.seconds_or_none("timeout", timeout)
-        self._claim: Claim = _claim(cluster, f"election.{self.name}")
+        self._claim: Claim = _claim(cluster, f"{_OF_ELECTIONS}.{self.name}")
         self._keeping: Keeping | None = None
 
     def __repr__(self) -> str:
@@ -92,7 +112,7 @@ class Election(BoundToProcess):
                 f"this process is in election {self.name!r} already",
                 hint="make another Election for another candidate",
             )
-        claim = _claim(self._cluster, f"election.{self.name}")
+        claim = _claim(self._cluster, f"{_OF_ELECTIONS}.{self.name}")
         holder = _waited(claim, inf if self._timeout is None else self._timeout)
         if holder is not None:
             raise NotLeaderError(
@@ -151,6 +171,36 @@ class Election(BoundToProcess):
         """
         self.require_own_process()
         return [Contender.of(lease) for lease in self._claim.claims()]
+
+
+def living(cluster: Cluster, prefix: str) -> dict[str, Contender]:
+    """Return the living leaders of the elections whose names begin with ``prefix``, by name.
+
+    Without sessions, a leader is alive if its lease changes between two looks. So the call takes
+    some seconds, unless there is no leader.
+    """
+    begin = layout.lease_key(f"{_OF_ELECTIONS}.{prefix}x")[:-1]
+    sessions = sessions_of(cluster.store)
+    if sessions is not None:
+        rows = {key: InRow(sessions, key.partition("/")[2]) for key in sessions.rows(begin)}
+        found = {key: next(iter(row.claims()), None) for key, row in rows.items()}
+    else:
+        found = dict(_renewed(cluster, begin))
+    first = len(layout.lease_key(f"{_OF_ELECTIONS}.x")) - 1
+    return {key[first:]: Contender.of(lease) for key, lease in found.items() if lease is not None}
+
+
+def _renewed(cluster: Cluster, begin: str) -> Iterator[tuple[str, Lease]]:
+    """Yield the leases that change during observation, with their keys."""
+    left = held_leases(cluster, begin)
+    until = environment.monotonic() + LIVING_SECONDS
+    while left and environment.monotonic() < until:
+        environment.sleep(LOOK_SECONDS)
+        now = held_leases(cluster, begin)
+        for key in [key for key, lease in left.items() if now.get(key) != lease]:
+            del left[key]
+            if key in now:
+                yield key, now[key]
 
 
 def _claim(cluster: Cluster, name: str) -> Claim:

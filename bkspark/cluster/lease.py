@@ -147,13 +147,7 @@ class Leases:
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self._store = cluster.store
-        self._records: Records[Lease] = Records(
-            cluster.store,
-            cluster.cluster_id,
-            layout.lease_key,
-            upkeep_records.encode_lease,
-            upkeep_records.decode_lease,
-        )
+        self._records = _lease_records(cluster)
         self._mine = own_lease(name)
         self.name = name
 
@@ -232,6 +226,27 @@ class Leases:
             self._records.create(self.name, self._mine)
         else:
             self._records.replace(self.name, self._mine, Versioned(self._mine, seen.stored))
+
+
+def held_leases(cluster: Cluster, begin: str) -> dict[str, Lease]:
+    """Return the leases that are held and whose keys begin so, by key; unreadable ones are free."""
+    folder, _, start = begin.rpartition("/")
+    found = _lease_records(cluster).of_all(
+        cluster.store.get_some(folder, lambda names: [n for n in names if n.startswith(start)]),
+        lambda _key, _error: None,
+    )
+    leases = {f"{folder}/{name}": lease for name, lease in found.items()}
+    return {key: one for key, one in leases.items() if one.is_held and not is_gone(one.holder)}
+
+
+def _lease_records(cluster: Cluster) -> Records[Lease]:
+    return Records(
+        cluster.store,
+        cluster.cluster_id,
+        layout.lease_key,
+        upkeep_records.encode_lease,
+        upkeep_records.decode_lease,
+    )
 
 
 def _is_free(seen: Versioned[Lease | None]) -> bool:

@@ -7,6 +7,7 @@ On a bookie::
     ledgers/<shard>/<ledger>/terms/<term>-<token>                a writer's permission
     ledgers/<shard>/<ledger>/journal/<term>-<token>              add records
     ledgers/<shard>/<ledger>/entries/<attempt>-<stripe>.arrow    entry logs
+    sanity/<token>                                               test of an agent, for a moment
 
 In the metadata store::
 
@@ -22,6 +23,7 @@ In the metadata store::
     recoveries/<ledger>          why the ledger's last recovery could not close it: for people
     gone/<page>                  ids of fully removed ledgers: 4,096 of them on a page
     reports/<verb>               when a maintenance verb ran last, and its findings: for people
+    reports/agent.<bookie>       when an agent looked at a bookie last, and its space: for people
     leases/<verb>                which process runs a maintenance verb (advisory)
     leases/<verb>.<log>          which process runs it on this log (advisory)
     leases/election.<name>       which process leads (advisory); a row of candidates in ZooKeeper
@@ -42,6 +44,7 @@ from bkspark.errors import InvalidRequestError
 
 COOKIE = "COOKIE"
 LEDGERS_FOLDER = "ledgers"
+SANITY_FOLDER = "sanity"
 LEDGER_ID_MAX = 2**63 - 1
 TERM_MAX = 2**32 - 1
 STRIPE_MAX = 255
@@ -270,8 +273,9 @@ def gone_key(page: int) -> str:
     return f"{GONE_PREFIX}/{_ledger_digits(page)}"
 
 
-def report_key(verb: str) -> str:
-    return f"{REPORTS_PREFIX}/{_verb(verb)}"
+def report_key(name: str) -> str:
+    """Return the key of a report: of a verb, or of an agent of one bookie (``agent.<bookie>``)."""
+    return f"{REPORTS_PREFIX}/{_verb_of(name)}"
 
 
 def settled_key(verb: str) -> str:
@@ -280,8 +284,13 @@ def settled_key(verb: str) -> str:
 
 def lease_key(name: str) -> str:
     """Return the key of a lease: of a verb (``repair``), or on one log (``offload.<log>``)."""
-    verb, of_log, log = name.partition(".")
-    return f"{LEASES_PREFIX}/{_verb(verb)}{of_log}{log_name(log) if of_log else ''}"
+    return f"{LEASES_PREFIX}/{_verb_of(name)}"
+
+
+def _verb_of(name: str) -> str:
+    """Return ``name`` if it may be a verb, or a verb and what it works on."""
+    verb, of, what = name.partition(".")
+    return f"{_verb(verb)}{of}{log_name(what) if of else ''}"
 
 
 def _verb(name: str) -> str:

@@ -147,6 +147,10 @@ class Sessions(Protocol):
         """The texts of those in the row, in order; none if there is no row."""
         ...
 
+    def rows(self, begin: str) -> Sequence[str]:
+        """The keys of all rows that begin so, also of empty rows."""
+        ...
+
 
 def sessions_of(store: MetadataStore) -> Sessions | None:
     """The sessions of ``store``; None if it has no attribute of this name."""

@@ -104,6 +104,9 @@ class ZooKeeperMetadataStore:
     def row(self, key: str) -> Sequence[str]:
         return self._records().row(_key(key))
 
+    def rows(self, begin: str) -> Sequence[str]:
+        return self._records().rows(begin)
+
     def close(self) -> None:
         """Leave the servers. May be repeated; the next call connects again."""
         if self._session is not None:

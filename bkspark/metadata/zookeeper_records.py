@@ -141,6 +141,11 @@ class ZooKeeperRecords:
     def row(self, key: str) -> Sequence[str]:
         return self._session.row(self._path("rows", key))
 
+    def rows(self, begin: str) -> Sequence[str]:
+        folder, _, start = begin.rpartition("/")
+        names = self._names_in(f"list rows {begin!r}", f"{self._root}/rows/{_folder(folder)}")
+        return [f"{folder}/{name}" for name in sorted(names) if name.startswith(start)]
+
     def _create(self, key: str, value: bytes) -> int:
         doing = f"put {key!r}"
         record, tombstone = self._path("records", key), self._path("deleted", key)

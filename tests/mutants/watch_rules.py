@@ -16,7 +16,7 @@ MUTANTS = (
     ),
     Mutant(
         "SIGTERM ends it as it ends others",
-        "_ended_by_signals",
+        "ended_by_signals",
         Replace("signal.default_int_handler", "lambda *_: None"),
         (f"{WATCH}::test_sigterm_ends_it_and_is_as_before_then",),
     ),

@@ -35,6 +35,7 @@ FILE_TIMES = {
 COMPARES = {
     "cli/logs.py": "with which entry `log read --since 1h` begins",
     "cli/health.py": "whether the last audit is so long ago that it is told",
+    "admin/agents.py": "whether a command ran lately, which only shifts its next run",
     "admin/absent_bookies.py": "when a bookie has been silent for as long as an operator said",
     "admin/recovering.py": "how long an open ledger was unchanged: advice only",
     "admin/collecting/collection.py": "how long to keep a ledger that no log names",
@@ -52,7 +53,7 @@ STAMPS = {
         "admin/offloading/ending.py",
         "admin/offloading/moving.py",
     ),
-    "admin/restored_records.py",
+    *("admin/restored_records.py", "cli/agent.py"),
     *("admin/repairing/repair_command.py", "admin/scrubbing/scrub.py"),
     *("admin/recovering.py", "cluster/lease.py", "cli/commands.py"),
     *("cluster/admission.py", "cluster/cluster.py", "ledger/creating.py"),

@@ -1,0 +1,113 @@
+"""Two agents of one bookie in processes of their own: killed, paused, stopped, cut off."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from bkspark.admin.agents import living_agents
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster, init_cluster
+from bkspark.format import layout
+from tests.kit.zookeeper import missing, zookeeper
+
+from ..waiting import wait_until  # noqa: TID252
+
+pytestmark = pytest.mark.thorough
+
+SERVES = "this agent serves it"
+
+
+@pytest.fixture(params=["file", "zk"])
+def uri(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    bookies = [(tmp_path / f"disk{number}").as_uri() for number in range(1, 4)]
+    if request.param == "file":
+        init_cluster((tmp_path / "metadata").as_uri(), bookies)
+        yield (tmp_path / "metadata").as_uri()
+        return
+    if missing():
+        pytest.skip(missing())
+    (tmp_path / "zookeeper").mkdir()
+    with zookeeper(tmp_path / "zookeeper") as servers:
+        init_cluster(f"zk://{servers.hosts}/bk", bookies)
+        yield f"zk://{servers.hosts}/bk"
+
+
+class AgentProcess:
+    """An agent of bookie-1."""
+
+    def __init__(self, uri: str) -> None:
+        command = [sys.executable, "-m", "bkspark", "--metadata", uri, "--json", "agent"]
+        self.process = subprocess.Popen(
+            [*command, "--bookie", "bookie-1", "--upkeep", "--every", "0.1"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def says(self, subject: str, words: str) -> None:
+        """Wait until the agent tells of this event."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            event = json.loads(line)
+            if event["subject"] == subject and words in event["event"]:
+                return
+        raise AssertionError(f"it ended without saying {words!r}")
+
+
+@contextmanager
+def running(uri: str) -> Iterator[AgentProcess]:
+    agent = AgentProcess(uri)
+    try:
+        yield agent
+    finally:
+        agent.process.kill()
+        agent.process.wait()
+        assert agent.process.stdout is not None
+        agent.process.stdout.close()
+
+
+def test_work_goes_on_elsewhere(uri: str, tmp_path: Path) -> None:
+    """Whichever of two agents is paused, killed or stopped, the other one serves the bookie."""
+    with running(uri) as first:
+        first.says("upkeep", SERVES)
+        with running(uri) as second:
+            first.process.send_signal(signal.SIGSTOP)
+            second.says("bookie-1", SERVES)
+            first.process.send_signal(signal.SIGCONT)
+            first.says("bookie-1", "no longer")
+            shows_alone(uri, second.process.pid)
+            second.process.kill()
+            first.says("bookie-1", SERVES)
+            frees(uri, tmp_path)
+            with running(uri) as third:
+                first.process.send_signal(signal.SIGTERM)
+                first.says("agent", "stopped")
+                assert first.process.wait() == 0
+                third.says("bookie-1", SERVES)
+                shows_alone(uri, third.process.pid)
+                frees(uri, tmp_path)
+
+
+def shows_alone(uri: str, process_id: int) -> None:
+    with Cluster(uri) as cluster:
+        found = living_agents(cluster)
+    assert {name: agent.process_id for name, agent in found.items()} == {"bookie-1": process_id}
+
+
+def frees(uri: str, tmp_path: Path) -> None:
+    """The agent frees what is deleted, and rows beside it stay."""
+    with BookKeeper(uri) as keeper:
+        with keeper.create_ledger() as kept:
+            kept.append(b"kept")
+        with keeper.create_ledger() as deleted:
+            deleted.append(b"deleted")
+        keeper.delete_ledger(deleted.ledger_id)
+        folder = tmp_path / "disk1" / layout.ledger_folder(deleted.ledger_id)
+        wait_until(lambda: not folder.exists())
+        [entry] = keeper.open_ledger(kept.ledger_id).read()
+        assert entry.value == b"kept"
