@@ -81,8 +81,8 @@ MUTANTS = (
     ),
     Mutant(
         "one record that cannot be read hides the others",
-        "hanging._answered",
-        Replace("found.set_exception(error)", "raise"),
+        "metadata.contract.answered",
+        Replace("return partial(_raised, error)", "raise"),
         (f"{TIMED}::test_what_is_wrong_with_one_is_told_of_it_alone",),
     ),
     Mutant(

@@ -16,7 +16,22 @@ STALE = "tests/integration/journals/test_stale_listings.py"
 S3_KEYS = "tests/conformance/test_s3_keys.py"
 S3_BOOKIE = "tests/conformance/test_s3_bookie.py::TestS3Bookie"
 
+PLANNING = "tests/unit/log/reading/test_planning.py"
+
 MUTANTS = (
+    # --- plans -----------------------------------------------------------------------------------
+    Mutant(
+        "one task reads very many small ledgers",
+        "read_slices._tasks",
+        Replace("SLICE_BYTES if task_bytes is None else 0", "0"),
+        (f"{PLANNING}::test_very_many_small_ledgers_are_read_by_several_tasks",),
+    ),
+    Mutant(
+        "a plan asks a bookie for each ledger",
+        "ledger_files.find_records",
+        Replace("chain(_known(ledger, ahead), journals)", "journals"),
+        (f"{PLANNING}::test_a_plan_asks_each_bookie_once_for_all_ledgers",),
+    ),
     # --- whom to ask, and for how long -----------------------------------------------------------
     Mutant(
         "a last add confirmed needs the answer of everybody",

@@ -148,8 +148,8 @@ MUTANTS = (
     # --- planning --------------------------------------------------------------------------------
     Mutant(
         "ledgers are looked up one after the other",
-        "_metadata",
-        Replace("LOOK_UPS_AT_ONCE", "1"),
+        "read_slices._metadata",
+        Replace("LOOK_UPS_AT_ONCE", "1", at=1),
         (f"{PLANNING}::test_ledgers_are_looked_up_several_at_once_and_read_in_order",),
     ),
     # --- ledgers that are let go while they are read ---------------------------------------------

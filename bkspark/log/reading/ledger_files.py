@@ -2,10 +2,13 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from itertools import chain
+from types import MappingProxyType
 from typing import TypeVar
 
+from bkspark import progress
 from bkspark.bookie.contract import BookieAddress, ReadableRoot, TellsGrowth
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.bookie_client import READ_SECONDS, BookieClient
@@ -13,7 +16,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.fan_out import FanOut, Timeouts
 from bkspark.cluster.log_messages import BadCopy, leave_out, step_over
 from bkspark.cluster.password import Password, make_digester
-from bkspark.errors import BookieUnavailableError, CorruptDataError
+from bkspark.errors import BookieUnavailableError, CorruptDataError, UnauthorizedError
 from bkspark.format import layout
 from bkspark.ledger.handles.how_far import IsEnough, MemberAnswers, Readable, look
 from bkspark.ledger.journals.journal_pages import JournalEnds, JournalName, records_after
@@ -219,6 +222,44 @@ class PlacedLog:
     times: tuple[TimeStep, ...]
 
 
+RecordsAhead = Mapping[tuple[Member, int], Sequence[AddRecord]]
+"""Records of the journals that are read first, by the bookie and the ledger id."""
+
+
+def read_ahead(
+    bookies: OpenBookies, wanted: Iterable[tuple[LedgerMetadata, int]], password: Password
+) -> RecordsAhead:
+    """Read the first journals of many ledgers, with one question for each bookie.
+
+    Journals with any problem are left out: ``find_records`` reads them, and says why.
+
+    Args:
+        wanted: ledgers, each with the entry to begin at.
+    """
+    of_member: dict[Member, list[tuple[LedgerMetadata, int]]] = {}
+    for ledger, begin in wanted:
+        of_member.setdefault(Locations(ledger).newest_members[0], []).append((ledger, begin))
+
+    def question(root: ReadableRoot, member: Member) -> dict[int, Sequence[AddRecord]]:
+        found: dict[int, Sequence[AddRecord]] = {}
+        for ledger, begin in of_member[member]:
+            problems: list[str] = []
+            with suppress(CorruptDataError, UnauthorizedError):
+                digester = make_digester(ledger.settings.digest, password)
+                source = JournalName(ledger.ledger_id, member, journal_name(ledger), digester)
+                records = records_after(root, source, begin, problems)
+                found |= {} if problems else {ledger.ledger_id: records}
+            progress.made()
+        return found
+
+    return {
+        (member, ledger_id): records
+        for member, answer in bookies.ask(of_member, question).items()
+        if not isinstance(answer, BookieUnavailableError)
+        for ledger_id, records in answer.items()
+    }
+
+
 def find_records(
     bookies: OpenBookies,
     ledger: LedgerMetadata,
@@ -226,6 +267,7 @@ def find_records(
     *,
     begin: int | None = None,
     end: int | None = None,
+    ahead: RecordsAhead = MappingProxyType({}),
 ) -> Sequence[AddRecord]:
     """Return the add records that commit the entries ``[begin, end)``, in order and without a gap.
 
@@ -237,6 +279,7 @@ def find_records(
         begin: None for the first available entry of the ledger.
         end: None for the end of a closed ledger. If the ledger is not closed, the caller must have
             seen that all entries below ``end`` are confirmed.
+        ahead: records read from ``begin`` on.
 
     Raises:
         NoSuchEntryError: the ledger no longer has ``begin``.
@@ -251,19 +294,26 @@ def find_records(
     Locations(ledger).of_entry(begin)
     found: dict[int, AddRecord] = {}
     problems: list[str] = []
-    for records in _journals(bookies, ledger, password, begin, problems):
+    journals = _journals(bookies, ledger, password, begin, problems)
+    for records in chain(_known(ledger, ahead), journals):
         for record in records:
             if record.parts:
                 return (record,)
             keep_owned(found, record, ledger)
-        chain = _chain(found, begin, stop)
-        if chain is not None:
-            return chain
+        gapless = _chain(found, begin, stop)
+        if gapless is not None:
+            return gapless
     raise CorruptDataError(
         f"no bookie gives the add records of ledger {ledger.ledger_id}: "
         f"{'; '.join(problems) or 'some are in no journal'}",
         hint="bring back one of these bookies",
     )
+
+
+def _known(ledger: LedgerMetadata, ahead: RecordsAhead) -> Iterator[Sequence[AddRecord]]:
+    for member in Locations(ledger).newest_members:
+        if (member, ledger.ledger_id) in ahead:
+            yield ahead[member, ledger.ledger_id]
 
 
 def _journals(

@@ -11,15 +11,22 @@ in the log. Only rows that were appended through a handle or a log writer are in
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
+from bkspark.cluster.records import RECORDS_AT_ONCE, Versioned
 from bkspark.errors import NoSuchEntryError, NoSuchLedgerError
-from bkspark.log.reading.ledger_files import OpenBookies, find_records, placed_logs
+from bkspark.log.reading.ledger_files import (
+    OpenBookies,
+    RecordsAhead,
+    find_records,
+    placed_logs,
+    read_ahead,
+)
 from bkspark.log.reading.log_view import LogView, explain_data_loss, view_of
 from bkspark.log.reading.slices import (
     AnySlice,
@@ -30,10 +37,10 @@ from bkspark.log.reading.slices import (
     Slice,
 )
 from bkspark.log.reading.tier_rows import TierRows, TierSlice
-from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.record import EntryLog
 from bkspark.protocol.log.data_loss import LostError, truncated
-from bkspark.protocol.log.ledger_list import LoggedLedger
+from bkspark.protocol.log.ledger_list import LoggedLedger, bytes_in
 from bkspark.protocol.log.record import LogRecord
 
 if TYPE_CHECKING:
@@ -91,6 +98,9 @@ TASK_BYTES = 256 * 2**20
 TASK_BYTES_MIN = 16 * 2**20
 """A reading task costs Spark about 45 ms besides its rows: few and large tasks are faster."""
 
+SLICE_BYTES = 2**18
+"""To open a file takes about as long as to read so many bytes."""
+
 
 def plan_log(
     cluster: Cluster,
@@ -146,22 +156,24 @@ def plan_view(
     metadata = _metadata(cluster, view, listed, skips_lost=skips_lost)
     least = _least_times(view)
     with _Planner(cluster, password, with_times=with_times) as planner:
-        slices += [
-            item
-            for logged in listed
-            if logged.ledger_id in metadata
-            for item in planner.slices(
-                metadata[logged.ledger_id],
-                first_offset=logged.first_offset,
-                least_ms=least.get(logged.ledger_id, logged.first_ms),
-                begin=max(0, offsets.begin - logged.first_offset),
-                end=min(logged.entry_count, offsets.end - logged.first_offset),
-                length_bytes=view.bytes_in(
-                    max(offsets.begin, logged.first_offset), min(offsets.end, logged.end_offset)
-                ),
-            )
-        ]
+        present = [logged for logged in listed if logged.ledger_id in metadata]
+        for some in _shares(present, RECORDS_AT_ONCE):
+            begins = {one.ledger_id: max(0, offsets.begin - one.first_offset) for one in some}
+            planner.read_ahead((metadata[i], begin) for i, begin in begins.items())
+            for logged in some:
+                slices += planner.slices(
+                    metadata[logged.ledger_id],
+                    first_offset=logged.first_offset,
+                    least_ms=least.get(logged.ledger_id, logged.first_ms),
+                    begin=begins[logged.ledger_id],
+                    end=min(logged.entry_count, offsets.end - logged.first_offset),
+                    length_bytes=bytes_in([logged], offsets.begin, offsets.end, view.record.source),
+                )
         return planner.marked(_tasks(slices, planner.ledgers, task_bytes, least_tasks))
+
+
+def _shares(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    return [items[begin : begin + size] for begin in range(0, len(items), size)]
 
 
 def _slices_of_table(view: LogView, offsets: OffsetRange, tier: TierRows | None) -> list[AnySlice]:
@@ -201,7 +213,15 @@ def _metadata(
     if not unknown:
         return view.metadata
 
-    def look_up(logged: LoggedLedger) -> LedgerMetadata | None:
+    def look_up(some: Sequence[LoggedLedger]) -> list[LedgerMetadata | None]:
+        answers = cluster.ledgers.answers(str(logged.ledger_id) for logged in some)
+        return [found(logged, answer()) for logged, (_, answer) in zip(some, answers, strict=True)]
+
+    def found(
+        logged: LoggedLedger, seen: Versioned[LedgerMetadata] | None
+    ) -> LedgerMetadata | None:
+        if seen is not None and seen.value.state is not LedgerState.DELETING:
+            return seen.value
         try:
             return cluster.ledger(logged.ledger_id).value
         except NoSuchLedgerError as error:
@@ -219,10 +239,10 @@ def _metadata(
                 return None
             raise gone from error
 
-    ledgers = environment.for_each(
-        look_up, unknown, at_once=LOOK_UPS_AT_ONCE, name="look-up-ledgers"
-    )
-    return {**view.metadata, **{one.ledger_id: one for one in ledgers if one is not None}}
+    shares = _shares(unknown, min(-(-len(unknown) // LOOK_UPS_AT_ONCE), RECORDS_AT_ONCE))
+    looked = environment.for_each(look_up, shares, at_once=LOOK_UPS_AT_ONCE, name="look-up-ledgers")
+    ledgers = {one.ledger_id: one for some in looked for one in some if one is not None}
+    return {**view.metadata, **ledgers}
 
 
 def plan_ledger(
@@ -260,6 +280,7 @@ class _Planner:
         self._cluster = cluster
         self._inline: dict[int, LedgerMetadata] = {}
         self._bookies = OpenBookies(cluster)
+        self._ahead: RecordsAhead = {}
         self._password = password
 
     def __enter__(self) -> "_Planner":
@@ -267,6 +288,14 @@ class _Planner:
 
     def __exit__(self, *_: object) -> None:
         self._bookies.__exit__()
+
+    def read_ahead(self, wanted: Iterable[tuple[LedgerMetadata, int]]) -> None:
+        """Ask each bookie once about all ledgers ``wanted``, each from an entry on.
+
+        The next calls of ``slices`` are about them.
+        """
+        asked = list(wanted)
+        self._ahead = read_ahead(self._bookies, asked, self._password) if len(asked) > 1 else {}
 
     def slices(
         self,
@@ -295,7 +324,9 @@ class _Planner:
         self.ledgers[ledger.ledger_id] = shared
         if end <= begin:
             return
-        records = find_records(self._bookies, ledger, self._password, begin=begin, end=end)
+        records = find_records(
+            self._bookies, ledger, self._password, begin=begin, end=end, ahead=self._ahead
+        )
         if any(record.parts for record in records):
             self.ledgers[ledger.ledger_id] = replace(shared, stripe_count=1)
             self._inline[ledger.ledger_id] = ledger
@@ -340,18 +371,22 @@ def _tasks(
     task_bytes: int | None,
     least_tasks: int,
 ) -> list[ReadTask]:
-    """Make tasks of about equal size; neighbours read different replicas."""
+    """Make tasks of about equal work; neighbours read different replicas."""
     total = sum(item.length_bytes for item in slices)
-    share = max(1, -(-total // max(_task_count(total, task_bytes), least_tasks)))
+    opening = SLICE_BYTES if task_bytes is None else 0
+    count = _task_count(total + opening * len(slices), task_bytes)
+    if least_tasks > count:
+        count, opening = least_tasks, 0
+    room = share = max(1, -(-(total + opening * len(slices)) // count))
     filled: list[list[AnySlice]] = [[]]
-    room = share
     for item in slices:
-        for piece in _cut(item, room, share):
-            if filled[-1] and piece.length_bytes > room + share // 8:
+        for piece in _cut(item, max(room, share // 8), share):
+            work = opening + piece.length_bytes
+            if filled[-1] and work > room + share // 8:
                 filled.append([])
                 room = share
             filled[-1].append(piece)
-            room -= piece.length_bytes
+            room -= work
     return [
         ReadTask(
             tuple(item.turned(turn) for item in task),
