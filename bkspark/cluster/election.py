@@ -233,6 +233,7 @@ class InRow:
         self._mine = own_lease(name)
         self._place: PlaceInRow | None = None
         self.name = name
+        self.held_at = -inf
 
     @property
     def dead_seconds(self) -> float:
@@ -243,7 +244,12 @@ class InRow:
         text = upkeep_records.encode_lease(self._mine, self._mine.token).decode()
         seconds = max(0.0, until - environment.monotonic())
         self._place = self._sessions.first_place(self._key, text, seconds)
-        return None if self._place is not None else next(iter(self.claims()), self._mine)
+        if self._place is None:
+            return next(iter(self.claims()), self._mine)
+        self.held_at = environment.monotonic()
+        if not self.renew():
+            raise OutcomeUnknownError(f"{self.name}: the session ended when this process was first")
+        return None
 
     def renew(self, *, is_held: bool = True) -> bool:
         if self._place is None:

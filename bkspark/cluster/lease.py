@@ -103,10 +103,12 @@ class Claim(Protocol):
     """The claim of one process to a name, held by one process at a time.
 
     Attributes:
+        held_at: a moment before the name was taken, by this process's monotonic clock.
         dead_seconds: no other process takes the name so soon after a renewal.
     """
 
     name: str
+    held_at: float
 
     @property
     def dead_seconds(self) -> float: ...
@@ -150,6 +152,7 @@ class Leases:
         self._records = _lease_records(cluster)
         self._mine = own_lease(name)
         self.name = name
+        self.held_at = -inf
 
     @property
     def dead_seconds(self) -> float:
@@ -165,6 +168,7 @@ class Leases:
                 if now is not None:
                     return now
                 logger.info("%s: took over the lease of a run that has ended", self.name)
+            self.held_at = environment.monotonic()
             try:
                 self._put(seen)
             except (LedgerExistsError, MetadataVersionError):
@@ -267,7 +271,7 @@ class Keeping:
     def __init__(self, claim: Claim, lost: Callable[[], object]) -> None:
         self._claim = claim
         self._lost = lost
-        self._renewed_at = environment.monotonic()
+        self._renewed_at = claim.held_at
         self._end = environment.inbox()
         self._task = environment.start(self._work, f"lease-{claim.name}")
 

@@ -73,4 +73,10 @@ MUTANTS = (
         Replace("lease.token == self._mine.token", "True"),
         (f"{PAUSED}[False]", f"{ELECTIONS}::test_who_lost_the_leadership_is_told_once"),
     ),
+    Mutant(
+        "a lease counts from the answer on",
+        "Keeping.__init__",
+        Replace("claim.held_at", "environment.monotonic()"),
+        (f"{ELECTIONS}::test_a_lease_counts_from_before_it_was_stored",),
+    ),
 )

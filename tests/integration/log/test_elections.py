@@ -204,6 +204,23 @@ def test_a_leader_that_cannot_renew_knows_by_its_own_clock(
     assert bk.election(NAME).leader() is None
 
 
+def test_a_lease_counts_from_before_it_was_stored(
+    bk: bkspark.BookKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process may have seen it long before this one got the answer."""
+    clock, put = OwnClock(), Leases._put
+
+    def slow(self: Leases, seen: object) -> None:
+        put(self, seen)  # type: ignore[arg-type]
+        clock.ahead += lease.DEAD_SECONDS
+
+    with monkeypatch.context() as patched, environment.use(clock):
+        patched.setattr(Leases, "_put", slow)
+        election = bk.election(NAME).__enter__()
+        assert not election.is_leader
+        election.__exit__()
+
+
 def test_who_lost_the_leadership_is_told_once(
     bk: bkspark.BookKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.admin.agents import living_agents
+from bkspark.admin.agents import Agent, BookieRounds, living_agents
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.format import layout
+from bkspark.metadata import zookeeper_session
 from tests.kit.zookeeper import missing, zookeeper
 
 from ..waiting import wait_until  # noqa: TID252
@@ -91,6 +92,32 @@ def test_work_goes_on_elsewhere(uri: str, tmp_path: Path) -> None:
                 third.says("bookie-1", SERVES)
                 shows_alone(uri, third.process.pid)
                 frees(uri, tmp_path)
+
+
+def test_zookeeper_tells_of_deletions(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round without a deletion asks for no record of a ledger."""
+    if not uri.startswith("zk"):
+        pytest.skip("about ZooKeeper")
+    asked: list[str] = []
+    begin = zookeeper_session._Watched.begin
+
+    def noted(self: zookeeper_session._Watched, path: str) -> object:
+        asked.append(path)
+        return begin(self, path)
+
+    monkeypatch.setattr(zookeeper_session._Watched, "begin", noted)
+    with BookKeeper(uri) as keeper, Cluster(uri) as cluster:
+        with keeper.create_ledger() as ledger:
+            ledger.append(b"kept")
+        agent = Agent(cluster, [BookieRounds(cluster, "bookie-1", lambda *_: None)], print)
+        for count in (1, 0):
+            asked.clear()
+            assert agent.once()
+            assert len([path for path in asked if "ledgers" in path]) == count
+        asked.clear()
+        keeper.delete_ledger(ledger.ledger_id)
+        assert agent.once()
+        assert len([path for path in asked if "ledgers" in path]) == 1
 
 
 def shows_alone(uri: str, process_id: int) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from bkspark import environment
+from bkspark.admin import agents
+from bkspark.cli import agent
 
 from .rounds import Rounds, stop
 
@@ -13,6 +15,7 @@ FOLDER = Path(__file__).parents[3]
 CRONTAB = (FOLDER / "conf" / "bkspark.crontab").read_text()
 SERVICE = (FOLDER / "conf" / "bkspark-upkeep.service").read_text()
 WATCH = (FOLDER / "conf" / "bkspark-repair.service").read_text()
+AGENT = (FOLDER / "conf" / "bkspark-agent.service").read_text()
 OPERATIONS = (FOLDER / "docs" / "operations.md").read_text()
 
 IN_CRONTAB = re.findall(r"^[*/0-9 ]{9,}\bbkspark (.+)$", CRONTAB, re.MULTILINE)
@@ -20,6 +23,14 @@ IN_SERVICE = re.findall(r"^ExecStart=-?/usr/bin/env bkspark (.+)$", SERVICE, re.
 [WATCHED] = re.findall(
     r"^ExecStart=/usr/bin/env bkspark repair --watch 600 (.+)$", WATCH, re.MULTILINE
 )
+
+
+def seconds_between(fields: str) -> int:
+    """How often a line of the crontab runs."""
+    minute, hour, _, _, weekday = fields.split()
+    if minute.startswith("*/"):
+        return int(minute[2:]) * 60
+    return 3_600 if hour == "*" else 86_400 if weekday == "*" else 7 * 86_400
 
 
 @pytest.fixture
@@ -51,6 +62,22 @@ def test_schedules_and_operations_name_the_same_verbs():
             " ".join(command.split()[:2]) if command.startswith("recover") else command.split()[0]
         )
         assert f"`bkspark {words}`" in OPERATIONS
+
+
+def test_agents_keep_the_schedule_of_the_crontab():
+    lines = re.findall(r"^((?:[*/0-9]+ +){5})bkspark (.+)$", CRONTAB, re.MULTILINE)
+    found = {command.split()[0]: seconds_between(fields) for fields, command in lines}
+    assert found == agents.UPKEEP
+    assert "scrub --max-bytes-per-second 100000000" in CRONTAB
+    assert agent._LIMITS == {"scrub": {"max_bytes_per_second": 100_000_000}}
+
+
+def test_the_agent_of_the_service_is_a_command(run, small_cluster):
+    [words] = re.findall(r"^ExecStart=/usr/bin/env bkspark (agent .+)$", AGENT, re.MULTILINE)
+    status, out, err = run(*words.split(), "--once")
+    assert (status, err) == (0, "")
+    assert "scrub: " in out
+    assert "`conf/bkspark-agent.service`" in OPERATIONS
 
 
 def test_what_watches_for_ever_is_stopped_and_started_again(run, damaged):
