@@ -25,3 +25,13 @@ def test_each_table_of_mutants_is_a_scope() -> None:
     test = "tests/mutants/test_mutants.py::test_the_mutant_is_noticed"
     assert scope(f"{test}[log_rules-one]") == scope(f"{test}[log_rules-other_rules-x]")
     assert scope(f"{test}[log_rules-one]") != scope(f"{test}[lease_rules-one]")
+
+
+def test_the_mutants_that_run_always_are_one_scope_with_their_catalogue() -> None:
+    catalogue = "tests/mutants/test_catalog.py::test_names_are_unique"
+    mutants = [
+        f"tests/mutants/test_mutants.py::test_the_mutant_is_noticed[{table}-one]"
+        for table in ("log_rules", "lease_rules")
+    ]
+    assert len({scope(test, has_all_mutants=False) for test in (catalogue, *mutants)}) == 1
+    assert len({scope(test) for test in (catalogue, *mutants)}) == 3
