@@ -3,8 +3,10 @@
 import gc
 import os
 import random
+import re
 import sys
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,22 @@ def _quick_starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             patch.setenv(key, value)
         yield
     (folder / "quick" / ARCHIVE).unlink(missing_ok=True)  # large, and folders of tests are kept
+
+
+@pytest.fixture
+def tmp_path(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, _numbers: "count[int]"
+) -> Path:
+    """A new folder. Pytest's own would look at those of all earlier tests for its number."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    path = tmp_path_factory.getbasetemp() / f"{name}-{next(_numbers)}"
+    path.mkdir(mode=0o700)
+    return path
+
+
+@pytest.fixture(scope="session")
+def _numbers() -> "count[int]":
+    return count()
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,7 @@ They may be ended at any time: the schedules under way are finished, and what wa
 """
 
 import logging
+import os
 import signal
 import time
 from collections import Counter
@@ -26,6 +27,9 @@ Run = Callable[[int], Outcome]
 
 OPERATIONS_MIN = 60
 """A schedule with fewer operations is run, but is not counted as one that shows something."""
+
+_WORTHWHILE = 50
+"""A process imports all for as long as it runs some ten schedules."""
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 _SPAWN = get_context("spawn")
@@ -145,6 +149,11 @@ def run_many(
     finally:
         end.tell()
     return total
+
+
+def jobs_for(count: int) -> int:
+    """On how many cores so many schedules are run; few are done sooner where all is imported."""
+    return max(1, min(os.cpu_count() or 1, count // _WORTHWHILE))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pytest
 from tests.simulation.__main__ import main
 from tests.simulation.frame import Outcome
 from tests.simulation.log_schedule import run_log_schedule
-from tests.simulation.many import run_many
+from tests.simulation.many import jobs_for, run_many
 from tests.simulation.story import told
 
 from ..thorough import always  # noqa: TID252
@@ -23,7 +23,7 @@ from .page_mutants import PAGE_MUTANTS
 
 ROOT = Path(__file__).parents[2]
 ALL_MUTANTS = LOG_MUTANTS | DELETION_MUTANTS | PAGE_MUTANTS | COMPACT_MUTANTS
-BATCHES = [(1_000_000, 12), (1_000_012, 148)]
+BATCHES = [(1_000_000, 6), (1_000_006, 154)]
 BATCHES += [(first_seed, 160) for first_seed in range(1_000_160, 1_001_120, 160)]
 """First seeds, and how many."""
 SCHEDULES_MAX = 3_000
@@ -42,8 +42,7 @@ def test_no_schedule_of_a_log_breaks_a_promise(
     first_seed: int, count: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     began = time.perf_counter()
-    jobs = os.cpu_count() or 1
-    total = run_many(first_seed, count=count, jobs=jobs, run=run_log_schedule)
+    total = run_many(first_seed, count=count, jobs=jobs_for(count), run=run_log_schedule)
     with capsys.disabled():
         print(f"\nlogs: {total.shown(time.perf_counter() - began)}")
     assert total.failed is None, told(total.failed)
@@ -59,7 +58,7 @@ def run_unbounded(seed: int) -> Outcome:
     ("first_seed", "count"), always([(0, 4)], [(0, 4), (4, 44)], are_rows=True)
 )
 def test_no_schedule_of_an_unbounded_log_breaks_a_promise(first_seed: int, count: int) -> None:
-    total = run_many(first_seed, count=count, jobs=os.cpu_count() or 1, run=run_unbounded)
+    total = run_many(first_seed, count=count, jobs=jobs_for(count), run=run_unbounded)
     assert total.failed is None, told(total.failed)
     assert total.acks > count
 
@@ -73,7 +72,7 @@ def run_healing(seed: int) -> Outcome:
 )
 def test_an_unbounded_log_is_whole_behind_a_repair(first_seed: int, count: int) -> None:
     """Bookies were away for a while, with none in their place, and writers were idle or died."""
-    total = run_many(first_seed, count=count, jobs=os.cpu_count() or 1, run=run_healing)
+    total = run_many(first_seed, count=count, jobs=jobs_for(count), run=run_healing)
     assert total.failed is None, told(total.failed)
 
 

@@ -1,6 +1,5 @@
 """Bookies lose files and folders, cookies intact, within what the promise allows."""
 
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,7 +20,7 @@ from tests.integration.waiting import wait_for_all_copies
 from tests.simulation.disks import URI, Disks
 from tests.simulation.faults import PARTIAL, Chance, Kind
 from tests.simulation.known import labelled
-from tests.simulation.many import run_many
+from tests.simulation.many import jobs_for, run_many
 from tests.simulation.oracle import Oracle
 from tests.simulation.schedule import run_schedule
 from tests.simulation.story import told
@@ -33,7 +32,7 @@ DIGESTER = Digester(DigestSpec(), None)
 ENTRIES = 4
 BOOKIE = "bookie-1"
 
-BATCHES = [(2_000_000, 60), (2_000_060, 340)]
+BATCHES = [(2_000_000, 30), (2_000_030, 370)]
 BATCHES += [(first_seed, 400) for first_seed in range(2_000_400, 2_004_000, 400)]
 """First seeds, and how many."""
 SEEDS_MAX = 10_000
@@ -236,7 +235,7 @@ def test_no_schedule_with_losses_breaks_a_promise(
     first_seed: int, count: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     began = time.perf_counter()
-    total = run_many(first_seed, count=count, jobs=os.cpu_count() or 1, run=losing)
+    total = run_many(first_seed, count=count, jobs=jobs_for(count), run=losing)
     with capsys.disabled():
         print(f"\n{total.shown(time.perf_counter() - began)}")
     assert total.failed is None, told(total.failed)
