@@ -50,6 +50,8 @@ def shown_url(url: str) -> str:
     shown = (head + place)[:_LENGTH_MAX]
     if _STORE.fullmatch(rest) and place != HIDDEN:
         shown += rest
+    if shown.isprintable():
+        return shown
     return "".join("\N{REPLACEMENT CHARACTER}" if _is_unfit(char) else char for char in shown)
 
 
@@ -66,6 +68,8 @@ def require_fit(url: str) -> str:
     Raises:
         InvalidRequestError: a control character, or a character that turns the text's direction.
     """
+    if url.isprintable():  # as nearly all are, and then no character is unfit
+        return url
     unfit = next((char for char in url if _is_unfit(char)), "")
     if unfit:
         raise InvalidRequestError(
