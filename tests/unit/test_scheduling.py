@@ -27,11 +27,19 @@ def test_each_table_of_mutants_is_a_scope() -> None:
     assert scope(f"{test}[log_rules-one]") != scope(f"{test}[lease_rules-one]")
 
 
-def test_the_mutants_that_run_always_are_one_scope_with_their_catalogue() -> None:
-    catalogue = "tests/mutants/test_catalog.py::test_names_are_unique"
-    mutants = [
-        f"tests/mutants/test_mutants.py::test_the_mutant_is_noticed[{table}-one]"
-        for table in ("log_rules", "lease_rules")
-    ]
-    assert len({scope(test, has_all_mutants=False) for test in (catalogue, *mutants)}) == 1
-    assert len({scope(test) for test in (catalogue, *mutants)}) == 3
+@pytest.mark.parametrize(
+    "tests",
+    [
+        (
+            "tests/mutants/test_catalog.py::test_names_are_unique",
+            "tests/mutants/test_mutants.py::test_the_mutant_is_noticed[log_rules-one]",
+            "tests/mutants/test_mutants.py::test_the_mutant_is_noticed[lease_rules-one]",
+        ),
+        ("tests/spark/test_appends.py::test_a", "tests/spark/test_types.py::test_a"),
+    ],
+)
+def test_what_takes_long_to_start_is_started_once_for_the_few_that_run_always(
+    tests: tuple[str, ...],
+) -> None:
+    assert len({scope(test, is_thorough=False) for test in tests}) == 1
+    assert len({scope(test) for test in tests}) == len(tests)
