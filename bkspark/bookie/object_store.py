@@ -1,4 +1,4 @@
-"""A bookie in a bucket of an object store with S3's protocol, ``s3://bucket/prefix``.
+"""A bookie in a bucket of an object store: ``s3://bucket/prefix``, ``gs://…`` or ``abfss://…``.
 
 The rule: **every object is created if absent by one conditional request, and no look-up uses a
 cache.** ``bkspark.storage`` keeps the rule and interprets the store's answers; this module makes a
@@ -34,8 +34,9 @@ from bkspark.bookie.checks import (
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal, Usage
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format.layout import COOKIE
-from bkspark.storage.address import S3Place, parse, shown_url
-from bkspark.storage.connection import S3Doubt, endpoint_of, require_known
+from bkspark.storage.address import BucketPlace, parse, shown_url
+from bkspark.storage.connection import S3Doubt, require_known
+from bkspark.storage.kinds import open_objects
 from bkspark.storage.objects import (
     SENTINEL_BYTES,
     Created,
@@ -199,16 +200,16 @@ class Lengths:
     """How many records journals had, by their lengths, when this process last looked."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[S3Place, str], tuple[int, int]] = {}
+        self._known: dict[tuple[BucketPlace, str], tuple[int, int]] = {}
 
-    def note(self, place: S3Place, name: str, length: int, count: int) -> None:
+    def note(self, place: BucketPlace, name: str, length: int, count: int) -> None:
         """Note the length of a journal and the number of its records."""
         self._known.pop((place, name), None)
         self._known[place, name] = (length, count)
         if len(self._known) > _LENGTHS_MAX:
             self._known.pop(next(iter(self._known)), None)
 
-    def count(self, place: S3Place, name: str, length: int) -> int | None:
+    def count(self, place: BucketPlace, name: str, length: int) -> int | None:
         """Return the number of records of a journal of ``length``; None if it is not known."""
         known = self._known.get((place, name))
         return known[1] if known is not None and known[0] == length else None
@@ -575,7 +576,7 @@ class S3Storage:
         No record has the address of a server.
         """
         place = parse(self.url)
-        server = endpoint_of(place.store).encode()
+        server = open_objects(place).server().encode()
         name = hashlib.sha256(server).hexdigest()[:_SERVER_DIGITS]
         return f"bucket-{place.bucket}" + (f"@{name}" if server else "")
 

@@ -27,13 +27,13 @@ def _memory_storage(url: str) -> BookieStorage:
     return MemoryStorage(url)
 
 
-def _s3_bookie(address: BookieAddress) -> Bookie:
+def _bucket_bookie(address: BookieAddress) -> Bookie:
     from bkspark.bookie.object_store import S3Bookie
 
     return S3Bookie(address)
 
 
-def _s3_storage(url: str) -> BookieStorage:
+def _bucket_storage(url: str) -> BookieStorage:
     from bkspark.bookie.object_store import S3Storage
 
     return S3Storage(url)
@@ -42,12 +42,16 @@ def _s3_storage(url: str) -> BookieStorage:
 _BOOKIES: dict[str, Callable[[BookieAddress], Bookie]] = {
     "file": PosixBookie,
     "memory": _memory_bookie,
-    "s3": _s3_bookie,
+    "s3": _bucket_bookie,
+    "gs": _bucket_bookie,
+    "abfss": _bucket_bookie,
 }
 _STORAGES: dict[str, Callable[[str], BookieStorage]] = {
     "file": PosixStorage,
     "memory": _memory_storage,
-    "s3": _s3_storage,
+    "s3": _bucket_storage,
+    "gs": _bucket_storage,
+    "abfss": _bucket_storage,
 }
 
 

@@ -21,9 +21,15 @@ from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.format import cluster as cluster_format
 from bkspark.format import layout
 from bkspark.format.cluster import BookieRecord, Cookie
-from bkspark.storage.address import parse, require_fit, shown_url, split_store
-from bkspark.storage.connection import endpoint_of
+from bkspark.storage.address import (
+    is_in_object_store,
+    parse,
+    require_fit,
+    shown_url,
+    split_store,
+)
 from bkspark.storage.file_systems import why_unsafe
+from bkspark.storage.kinds import open_objects
 
 _MEMORY = "memory://"
 
@@ -106,8 +112,11 @@ def require_outside(url: str, others: Iterable[str]) -> None:
 
 def _are_in_one_store(url: str, other: str) -> bool:
     """Whether two places, which overlap but for their stores, are on the same server."""
-    one, two = split_store(url)[1], split_store(other)[1]
-    return one == two or endpoint_of(one) == endpoint_of(two)
+    if not is_in_object_store(url):
+        return True
+    one, two = parse(url), parse(other)
+    is_named_alike = (one.store, one.host) == (two.store, two.host)
+    return is_named_alike or open_objects(one).server() == open_objects(two).server()
 
 
 def _parts(url: str) -> tuple[str, ...]:
@@ -118,9 +127,9 @@ def _parts(url: str) -> tuple[str, ...]:
     match scheme:
         case "file":
             return ("file", *Path(os.path.realpath(path_of(url))).parts)
-        case "s3":
+        case _ if is_in_object_store(url):
             place = parse(url)
-            return ("s3", place.bucket, *place.prefix.split("/")[: len(place.prefix)])
+            return (scheme, place.bucket, *place.prefix.split("/")[: len(place.prefix)])
         case _:
             return (scheme, rest)
 

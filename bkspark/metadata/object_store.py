@@ -1,4 +1,4 @@
-"""A metadata store in a bucket of an object store with S3's protocol, ``s3://bucket/prefix``.
+"""A metadata store in a bucket of an object store, ``s3://bucket/prefix``, ``gs://…``, ``abfss://…``.
 
 The address may name a store: ``s3://bucket/prefix?store=east``.
 

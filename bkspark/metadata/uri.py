@@ -12,7 +12,10 @@ from bkspark.metadata.files import FileMetadataStore
 from bkspark.storage import outside
 from bkspark.storage.address import canonical, shown_url
 
-_SUPPORTED = "file:///directory, s3://bucket/prefix, zk://host:port/path or memory://name"
+_SUPPORTED = (
+    "file:///directory, s3://bucket/prefix, gs://bucket/prefix, "
+    "abfss://container@account.dfs.core.windows.net/prefix, zk://host:port/path or memory://name"
+)
 
 
 def open_store(uri: str) -> MetadataStore:
@@ -58,7 +61,7 @@ def _store(uri: str) -> FormattableStore:
             from bkspark.metadata.memory import MemoryMetadataStore
 
             return MemoryMetadataStore(uri)
-        case "s3":
+        case "s3" | "gs" | "abfss":
             from bkspark.metadata.object_store import S3MetadataStore
 
             return S3MetadataStore(uri)

@@ -31,12 +31,18 @@ _PARTS = re.compile(
 _USER = re.compile(r"[^/\[]*:(?![0-9]+(?:[,/]|$))[^/]")
 _COLON = re.compile(":|%3a", re.IGNORECASE)
 _STORE = re.compile(rf"\?store=({STORE_NAME})")
+_CONTAINER = re.compile(
+    r"abfss?://[a-z0-9](?:-?[a-z0-9]){2,62}@[a-z0-9]{3,24}\.dfs\.[a-z0-9.-]+"
+    rf"(?:/[A-Za-z0-9._=+/-]*)?(?:\?store=(?:{STORE_NAME}))?"
+)
 _UNFIT = ("Cc", "Cs", "Zl", "Zp")
 _TURNS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def shown_url(url: str) -> str:
     """``url`` without user, password, query and fragment, fit for messages and logs."""
+    if _CONTAINER.fullmatch(url):  # what is before its "@" is no user
+        return url[:_LENGTH_MAX]
     found = _PARTS.fullmatch(url)
     assert found is not None  # the pattern matches any text
     head, user, place, rest = found["head"], found["user"], found["place"], found["rest"]
@@ -87,13 +93,15 @@ def _is_unfit(char: str) -> bool:
 # One spelling of each address, by the same rules for metadata stores and bookies.
 #
 # Rule 1. Blanks and line ends around an address are dropped; a scheme is in small letters. An
-# absolute path without a scheme is a directory: ``/data/bk`` is ``file:///data/bk``.
+# absolute path without a scheme is a directory: ``/data/bk`` is ``file:///data/bk``. A scheme has
+# one name: ``s3a`` is ``s3``, and ``az`` and ``abfs`` are ``abfss``.
 #
 # Rule 2. In the path of a directory ``//``, ``/./`` and a final slash are dropped. ``..`` is
 # refused: through a symbolic link it leads to a different place than the path suggests.
 
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=:)")
+_SAME = {"s3a": "s3", "abfs": "abfss", "az": "abfss"}
 _SAFE = "/!$&'()*+,;=:@~"
 
 
@@ -112,6 +120,7 @@ def canonical(given: str) -> str:
     if found is None:
         return url
     scheme = found[0].lower()
+    scheme = _SAME.get(scheme, scheme)
     url = scheme + url[found.end() :]
     if scheme != "file":
         return url
@@ -136,65 +145,97 @@ def _directory(given: str, path: str) -> str:
 
 
 # --- place ---------------------------------------------------------------------------------------
-# Addresses in an object store: ``s3://bucket/prefix``, and no other form.
+# Addresses in an object store, and no other form of them::
+#
+#     s3://bucket/prefix
+#     gs://bucket/prefix
+#     abfss://container@account.dfs.core.windows.net/prefix
+#     abfss://container/prefix                               the account is of the environment
 #
 # The rule: an address names a place, and may name a store: ``s3://bucket/prefix?store=east``. What
 # the name means is looked up on each machine (``stores``). Without a name, credentials, the
-# endpoint and every other setting come from the usual AWS environment and from fsspec's
-# configuration. So no setting appears in an address, in a pickle or in the metadata store. Messages
-# show the endpoint's host and port, and no other setting.
+# endpoint and every other setting come from the cloud's usual environment, for S3 also from
+# fsspec's configuration. So no setting appears in an address, in a pickle or in the metadata store.
+# Messages show the endpoint's host and port, and no other setting.
 #
-# Stores with S3's protocol are the only kind so far. A kind is admitted only if its client creates
-# an object atomically if absent: for most protocols fsspec does a look-up and then a write, so two
-# writers can both win.
+# A kind is admitted only if it creates an object atomically if absent (``contract``): for most
+# protocols fsspec does a look-up and then a write, so two writers can both win.
 
 
 # Neither "." nor "..", and no hidden part: such names belong to the store, see ``objects``.
 _PART = r"[A-Za-z0-9_][A-Za-z0-9._=+-]*"
-_URL = re.compile(
-    rf"s3://([a-z0-9][a-z0-9.-]{{1,61}}[a-z0-9])((?:/{_PART})*)/?(?:{_STORE.pattern})?"
-)
-# S3's limit is 1024 bytes; the longest name below a place takes some 150.
+_BUCKET = {
+    "s3": r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]",
+    "gs": r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]",
+    "abfss": r"[a-z0-9](?:-?[a-z0-9]){2,62}",
+}
+_HOST = r"[a-z0-9]{3,24}\.dfs(?:\.[a-z0-9-]+)+"
+_URLS = {
+    scheme: re.compile(
+        rf"{scheme}://({bucket})(?:@({_HOST if scheme == 'abfss' else '(?!)'}))?"
+        rf"((?:/{_PART})*)/?(?:{_STORE.pattern})?"
+    )
+    for scheme, bucket in _BUCKET.items()
+}
+# The limit of S3, Google and Azure is 1024 bytes; the longest name below a place takes some 150.
 _PREFIX_LENGTH_MAX = 512
+_OBJECTS = tuple(f"{scheme}://" for scheme in _BUCKET)
+_HINTS = {
+    "s3": "write s3://bucket/prefix; the endpoint comes from AWS_ENDPOINT_URL, "
+    "credentials from the AWS environment, or both from a store: s3://bucket/prefix?store=NAME",
+    "gs": "write gs://bucket/prefix; credentials come from Google's environment, or from a store: "
+    "gs://bucket/prefix?store=NAME",
+    "abfss": "write abfss://container@account.dfs.core.windows.net/prefix; credentials come from "
+    "Azure's environment, or from a store: abfss://container/prefix?store=NAME",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class S3Place:
+class BucketPlace:
     """A prefix in a bucket.
 
     Attributes:
+        bucket: of Azure it is a container.
         prefix: without slashes at its ends; "" is the whole bucket.
         store: name of the store; "" for the default of the process.
+        host: of the account in Azure, if the address names it.
     """
 
     bucket: str
     prefix: str
     store: str = ""
+    scheme: str = "s3"
+    host: str = ""
 
     @property
     def url(self) -> str:
-        return in_store(f"s3://{self.bucket}/{self.prefix}".rstrip("/"), self.store)
+        bucket = f"{self.bucket}@{self.host}" if self.host else self.bucket
+        return in_store(f"{self.scheme}://{bucket}/{self.prefix}".rstrip("/"), self.store)
 
     def key(self, name: str) -> str:
         """The key of the object called ``name`` here."""
         return f"{self.prefix}/{name}" if self.prefix else name
 
 
-def parse(url: str) -> S3Place:
+def parse(url: str) -> BucketPlace:
     """The place named by ``url``.
 
     Raises:
         InvalidRequestError: no such address, or more than bucket and prefix.
     """
-    found = _URL.fullmatch(url)
-    if found is None or len(found[2]) > _PREFIX_LENGTH_MAX:
+    scheme = url.partition("://")[0]
+    scheme = scheme if scheme in _URLS else "s3"
+    found = _URLS[scheme].fullmatch(url)
+    if found is None or len(found[3]) > _PREFIX_LENGTH_MAX:
         raise InvalidRequestError(
-            f"{shown_url(url)!r} does not name a place in an S3 bucket",
-            hint="write s3://bucket/prefix; the endpoint comes from AWS_ENDPOINT_URL, "
-            "credentials from the AWS environment, or both from a store: s3://bucket/prefix?"
-            "store=NAME",
+            f"{shown_url(url)!r} does not name a place in an object store", hint=_HINTS[scheme]
         )
-    return S3Place(found[1], found[2].strip("/"), found[3] or "")
+    return BucketPlace(found[1], found[3].strip("/"), found[4] or "", scheme, found[2] or "")
+
+
+def is_in_object_store(url: str) -> bool:
+    """Whether ``url``, in its one spelling, is a place in a bucket."""
+    return url.startswith(_OBJECTS)
 
 
 def with_store(url: str, store: object) -> str:
@@ -213,10 +254,10 @@ def with_store(url: str, store: object) -> str:
             str(error),
             hint="a name has small letters, digits, '_' and '-', and begins with a letter",
         ) from None
-    if not url.startswith("s3://"):
+    if not is_in_object_store(url):
         raise InvalidRequestError(
             f"{shown_url(url)!r} is not in an object store, so it cannot be in store {name}",
-            hint="name a store only for s3://bucket/prefix",
+            hint="name a store only for s3://, gs:// and abfss://",
         )
     plain, named = split_store(url)
     if named not in ("", name):
@@ -228,11 +269,11 @@ def with_store(url: str, store: object) -> str:
 
 def is_billed(url: str) -> bool:
     """Whether each look at the place costs a request of an object store."""
-    return url.startswith("s3://")
+    return is_in_object_store(url)
 
 
 def split_store(url: str) -> tuple[str, str]:
     """The address ``url`` without its store, and the name of the store; "" if it names none."""
     plain, mark, _ = url.partition("?")
-    found = _STORE.fullmatch(url[len(plain) :]) if mark and url.startswith("s3://") else None
+    found = _STORE.fullmatch(url[len(plain) :]) if mark and is_in_object_store(url) else None
     return (plain, found[1]) if found else (url, "")

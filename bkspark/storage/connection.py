@@ -141,7 +141,10 @@ class Pressures:
 # requests. (kazoo gets a logger of its own, in ``metadata``.)
 
 
-_CLIENTS = ("aiobotocore", "aiohttp", "botocore", "fsspec", "s3fs")
+_CLIENTS = (
+    *("aiobotocore", "aiohttp", "botocore", "fsspec", "s3fs"),
+    *("azure", "google", "msal", "requests", "urllib3"),
+)
 
 # fsspec's event loop runs a request in the context of the thread that waits for it.
 _is_ours: ContextVar[bool] = ContextVar("is_ours", default=False)
@@ -302,6 +305,11 @@ def get(*, store: str = "", **arguments: Any) -> tuple[dict[str, Any], bytes]:
     if len(data) != answer["ContentLength"]:
         raise S3Doubt("the answer was cut short", is_passing=True)
     return answer, data
+
+
+def slow_down() -> str:
+    """The hint for a store that asks for fewer requests."""
+    return _SLOW_DOWN
 
 
 def repeated(request: Callable[[], T], *, only_if_refused: bool = False) -> T:
@@ -538,7 +546,12 @@ def _no_answer(error: Exception, store: str) -> S3Doubt:
             is_passing=True,
             hint="if this persists, the object is damaged; readers use another copy",
         )
-    endpoint, hint = _endpoint(store), f"check that the store runs, and {_ENDPOINT}"
+    return no_answer(error, _endpoint(store), f"check that the store runs, and {_ENDPOINT}")
+
+
+def no_answer(error: Exception, endpoint: str, hint: str) -> S3Doubt:
+    """The doubt for an ``error`` of the connection to ``endpoint``, without the error's text."""
+    kind = type(error).__name__
     if isinstance(error, TimeoutError) or "Timeout" in kind:
         return S3Doubt(f"no answer from {endpoint} in time ({kind})", is_passing=True, hint=hint)
     causes = list(_causes(error))
@@ -569,7 +582,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
             seen.append(found)
             yield found
             left += [found.__cause__, found.__context__, getattr(found, "os_error", None)]
-            left.append(getattr(found, "kwargs", {}).get("error"))
+            left += [getattr(found, "kwargs", {}).get("error"), getattr(found, "reason", None)]
+            left += found.args[:1]
 
 
 def _endpoint(store: str) -> str:
@@ -578,6 +592,14 @@ def _endpoint(store: str) -> str:
         return shown_endpoint(str(_filesystems[store].s3.meta.endpoint_url))
     except Exception:  # there is no connection
         return f"store {store}" if store else "the store"
+
+
+def size_behind(content_range: str) -> int:
+    """The whole object's length, from the header of an answer to a request for a range."""
+    size = content_range.rpartition("/")[2]
+    if not size.isdecimal():
+        raise S3Doubt("the store does not support requests for a range of bytes")
+    return int(size)
 
 
 def shown_endpoint(url: str) -> str:

@@ -15,8 +15,15 @@ whether the next attempt may succeed. So a kind
 * shows no secret in an error, in a log or in a ``repr``.
 """
 
+import io
 from dataclasses import dataclass, field
 from typing import Protocol
+
+from bkspark import progress
+
+TOKEN = "bkspark-token"
+"""The name in the user metadata of an object under which its creator's token is."""
+_SMALL_BYTES = 2**18
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +105,34 @@ class ObjectStore(Protocol):
     def delete(self, key: str) -> None:
         """Remove an object; a store may tell that there is none, and need not."""
 
+    def server(self) -> str:
+        """Host and port of the server, in one spelling; "" for AWS, without a request.
+
+        Two buckets of one name are the same bucket exactly if their servers are the same.
+
+        Raises:
+            InvalidRequestError: this machine does not know the store, or cannot make a client.
+        """
+
     def begin(self, key: str, token: str) -> Parts:
         """Begin a large object.
 
         A repetition after a doubt may leave parts behind that only the bucket's rules remove.
         """
+
+
+class ReportedBytes(io.BytesIO):
+    """Bytes that report progress to their maker's task when read for sending, in any thread."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self._report = progress.reporter()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self._report()
+        return super().read(size)
+
+
+def body(data: bytes) -> bytes | ReportedBytes:
+    """``data`` as the body of a request; a large one reports progress while it is sent."""
+    return ReportedBytes(data) if len(data) > _SMALL_BYTES else data

@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from bkspark import environment, progress
 from bkspark.errors import InvalidRequestError
-from bkspark.storage.address import S3Place, canonical, shown_url, split_store
+from bkspark.storage.address import BucketPlace, canonical, shown_url, split_store
 from bkspark.storage.objects import Objects
 
 READ_BYTES = 8 * 2**20
@@ -96,7 +96,7 @@ def folder_url(given: str) -> str:
     return _place(url).url if url.startswith(_S3) else url
 
 
-def _place(url: str) -> S3Place:
+def _place(url: str) -> BucketPlace:
     plain, store = split_store(f"s3://{url.partition('://')[2]}")
     bucket, _, prefix = plain.removeprefix("s3://").partition("/")
     if not _BUCKET.fullmatch(bucket) or any(char in prefix for char in "?#"):
@@ -105,7 +105,7 @@ def _place(url: str) -> S3Place:
             hint="write s3://bucket/prefix; the endpoint comes from AWS_ENDPOINT_URL, "
             "credentials from the AWS environment",
         )
-    return S3Place(bucket, prefix.strip("/"), store)
+    return BucketPlace(bucket, prefix.strip("/"), store)
 
 
 def _checked(name: str) -> str:

@@ -6,7 +6,7 @@ from functools import partial
 
 from bkspark import environment
 from bkspark.errors import InvalidRequestError
-from bkspark.storage.address import S3Place
+from bkspark.storage.address import BucketPlace
 from bkspark.storage.connection import (
     NoSuchObject,
     ObjectTaken,
@@ -15,7 +15,7 @@ from bkspark.storage.connection import (
     repeated,
 )
 from bkspark.storage.contract import ObjectStore, Parts
-from bkspark.storage.s3 import S3Objects
+from bkspark.storage.kinds import open_objects
 
 # --- objects -------------------------------------------------------------------------------------
 # Write-once objects under a place of an object store.
@@ -80,9 +80,9 @@ class Found:
 class Objects:
     """The objects under ``place``. Holds no open resources; any number may exist."""
 
-    def __init__(self, place: S3Place) -> None:
+    def __init__(self, place: BucketPlace) -> None:
         self.place = place
-        self.store: ObjectStore = S3Objects(place)
+        self.store: ObjectStore = open_objects(place)
 
     def create(self, name: str, data: bytes, *, once: bool = False) -> Created | None:
         """Make an object if there is none of that name, durable on return.
@@ -379,10 +379,11 @@ def require_conditional_creates(objects: Objects) -> None:
     name = f".probe-{environment.token()}"
     is_absent = objects.read(name) is None
     try:
-        first = objects.create(name, b"first")
-        second = objects.create(name, b"second")
+        # Begun while the name is free, so that only its end can find the name taken.
         upload = Upload(objects, name)
         upload.send(b"third")
+        first = objects.create(name, b"first")
+        second = objects.create(name, b"second")
         third = upload.finish()
         upload.discard()
         found = objects.read(name)

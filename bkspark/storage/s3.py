@@ -1,55 +1,32 @@
 """An object store with S3's protocol: ``bkspark.storage.contract`` by ``connection.call``."""
 
-import io
 from typing import Any
 
-from bkspark import progress
-from bkspark.storage.address import S3Place
-from bkspark.storage.connection import S3Doubt, call, get
-from bkspark.storage.contract import ListingPage, StoredBytes
-
-SMALL_BYTES = 2**18
-"""A body up to this size is sent at once, without progress reports."""
-_TOKEN = "bkspark-token"
-
-
-class ReportedBytes(io.BytesIO):
-    """Bytes that report progress to their maker's task when read for sending, in any thread."""
-
-    def __init__(self, data: bytes) -> None:
-        super().__init__(data)
-        self._report = progress.reporter()
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        self._report()
-        return super().read(size)
+from bkspark.storage.address import BucketPlace
+from bkspark.storage.connection import call, endpoint_of, get, size_behind
+from bkspark.storage.contract import TOKEN, ListingPage, ReportedBytes, StoredBytes, body
 
 
 class S3Objects:
     """The ``ObjectStore`` of a bucket with S3's protocol. Holds no open resources."""
 
-    def __init__(self, place: S3Place) -> None:
+    def __init__(self, place: BucketPlace) -> None:
         self._bucket = {"store": place.store, "Bucket": place.bucket}
 
     def put(self, key: str, data: bytes, *, token: str = "", replaced: str = "") -> str:
-        answer = call(
-            "put_object",
-            **self._bucket,
-            Key=key,
-            Body=ReportedBytes(data) if len(data) > SMALL_BYTES else data,
-            **({"IfMatch": replaced} if replaced else {"IfNoneMatch": "*"}),
-            **({"Metadata": {_TOKEN: token}} if token else {}),
-        )
+        condition = {"IfMatch": replaced} if replaced else {"IfNoneMatch": "*"}
+        marks = {"Metadata": {TOKEN: token}} if token else {}
+        arguments: dict[str, Any] = {**condition, **marks, "Key": key, "Body": body(data)}
+        answer = call("put_object", **self._bucket, **arguments)
         return str(answer["ETag"])
 
     def get(self, key: str, begin: int = 0, end: int | None = None) -> StoredBytes:
         is_whole = begin == 0 and end is None
         header = {} if is_whole else {"Range": f"bytes={begin}-{'' if end is None else end - 1}"}
         answer, data = get(**self._bucket, Key=key, **header)
-        token = str(answer.get("Metadata", {}).get(_TOKEN, ""))
-        return StoredBytes(
-            data, len(data) if is_whole else _size_behind(answer), token, answer["ETag"]
-        )
+        token = str(answer.get("Metadata", {}).get(TOKEN, ""))
+        size = len(data) if is_whole else size_behind(str(answer.get("ContentRange", "")))
+        return StoredBytes(data, size, token, str(answer["ETag"]))
 
     def list_page(self, prefix: str, after: str = "", page: str = "") -> ListingPage:
         arguments = {**self._bucket, "Prefix": prefix, "Delimiter": "/"}
@@ -68,9 +45,12 @@ class S3Objects:
     def delete(self, key: str) -> None:
         call("delete_object", **self._bucket, Key=key)
 
+    def server(self) -> str:
+        return endpoint_of(self._bucket["store"])
+
     def begin(self, key: str, token: str) -> "S3Parts":
         address = {**self._bucket, "Key": key}
-        answer = call("create_multipart_upload", **address, Metadata={_TOKEN: token})
+        answer = call("create_multipart_upload", **address, Metadata={TOKEN: token})
         return S3Parts({**address, "UploadId": str(answer["UploadId"])})
 
 
@@ -98,11 +78,3 @@ class S3Parts:
 
     def abandon(self) -> None:
         call("abort_multipart_upload", **self._address)
-
-
-def _size_behind(answer: dict[str, Any]) -> int:
-    """The whole object's length, from the answer to a range request."""
-    size = str(answer.get("ContentRange", "")).rpartition("/")[2]
-    if not size.isdecimal():
-        raise S3Doubt("the store does not support requests for a range of bytes")
-    return int(size)

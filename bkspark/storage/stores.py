@@ -12,7 +12,7 @@ file is in TOML, and each table of it is a store::
     profile = "east"
 
 The rule: **the file has no secrets.** Credentials come from the profile of that name in the files
-of AWS, or without a profile from the environment.
+of AWS, from the file named ``identity_file`` for Google and Azure, or else from the environment.
 """
 
 import os
@@ -44,6 +44,10 @@ class Store:
         ca_file: certificates of the authorities that the server's certificate is checked against; a
             relative path begins at the folder of the file of stores.
         profile: name of the AWS profile with the credentials.
+        account: of Azure.
+        identity_file: has the credentials of ``gs://`` (a file of Google, in JSON) or of Azure (a
+            connection string, a key of the account, or a shared access signature, in one line); a
+            relative path begins at the folder of the file of stores.
     """
 
     endpoint_url: str = ""
@@ -51,6 +55,8 @@ class Store:
     addressing_style: str = ""
     ca_file: str = ""
     profile: str = ""
+    account: str = ""
+    identity_file: str = ""
 
 
 _SETTINGS = tuple(one.name for one in fields(Store))
@@ -135,9 +141,12 @@ def _store(path: str, name: str, table: object) -> Store:
     _require_endpoint(path, name, found.endpoint_url)
     if found.addressing_style not in ("", *_STYLES):
         raise _mistake(path, name, "addressing_style", f"is not one of {', '.join(_STYLES)}")
-    if not found.ca_file:
-        return found
-    return Store(**texts | {"ca_file": _readable(path, name, found.ca_file)})
+    files = {
+        setting: _readable(path, name, setting, texts[setting])
+        for setting in ("ca_file", "identity_file")
+        if setting in texts
+    }
+    return Store(**texts | files)
 
 
 def _require_setting(path: str, name: str, setting: str) -> None:
@@ -146,7 +155,8 @@ def _require_setting(path: str, name: str, setting: str) -> None:
     if _SECRET.search(setting):
         raise InvalidRequestError(
             f"the file of stores {path}: store {name} has the secret {setting:.60}",
-            hint='remove it; give the name of an AWS profile instead: profile = "NAME"',
+            hint='remove it; give the name of an AWS profile, profile = "NAME", or of a file with '
+            'the credentials of Google or Azure, identity_file = "FILE"',
         )
     raise InvalidRequestError(
         f"the file of stores {path}: store {name} has the unknown setting {setting!r:.60}",
@@ -175,13 +185,13 @@ def _require_endpoint(path: str, name: str, url: str) -> None:
         raise _mistake(path, name, "endpoint_url", "has a secret in it, or a query")
 
 
-def _readable(path: str, name: str, ca_file: str) -> str:
-    file = Path(path).absolute().parent / ca_file
+def _readable(path: str, name: str, setting: str, given: str) -> str:
+    file = Path(path).absolute().parent / given
     try:
         file.open("rb").close()
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise _mistake(path, name, "ca_file", f"cannot be read: {reason}") from error
+        raise _mistake(path, name, setting, f"cannot be read: {reason}") from error
     return str(file)
 
 

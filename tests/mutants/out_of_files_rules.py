@@ -35,7 +35,7 @@ MUTANTS = (
     ),
     Mutant(
         "a process without connections is a store without answer",
-        "connection._no_answer",
+        "connection.no_answer",
         Replace("doubt.is_out_of_files = True", "doubt.is_out_of_files = False"),
         (f"{REASONS}[cause2-too many open files: nothing was sent]",),
     ),

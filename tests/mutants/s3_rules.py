@@ -113,7 +113,7 @@ MUTANTS = (
     ),
     Mutant(
         "a store that answers no request for a range is believed",
-        "s3._size_behind",
+        "connection.size_behind",
         Replace(
             "if not size.isdecimal():\n    ...",
             "size = size or '0'\n"

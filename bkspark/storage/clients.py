@@ -1,0 +1,61 @@
+"""The clients of a process, one to each store and account, made at first use.
+
+A forked process makes its own: two processes must not share a connection.
+"""
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+_all: "weakref.WeakSet[Clients[Any]]" = weakref.WeakSet()
+# Clients of the parent process: their end would close what the parent uses.
+_inherited: list[Any] = []
+
+
+class Clients(Generic[T]):
+    """Clients by store and account.
+
+    Args:
+        make: makes the client of a store and an account.
+    """
+
+    def __init__(self, make: Callable[[str, str], T]) -> None:
+        self._make = make
+        self.begin()
+        _all.add(self)
+
+    def begin(self) -> None:
+        """Have no clients, as after a fork."""
+        self._made: dict[tuple[str, str], T] = {}
+        self._making: dict[tuple[str, str], threading.Lock] = {}
+
+    def of(self, store: str, account: str = "") -> T:
+        """The client; a search for the credentials of another one is not waited for."""
+        name = (store, account)
+        if name not in self._made:
+            with self._making.setdefault(name, threading.Lock()):
+                if name not in self._made:
+                    self._made[name] = self._make(store, account)
+        return self._made[name]
+
+    def forked(self) -> None:
+        _inherited.append(self._made)
+        self.begin()
+
+
+def forget() -> None:
+    """Make all clients anew next time, for a process whose environment has changed."""
+    for clients in list(_all):
+        clients.begin()
+
+
+def _after_fork() -> None:
+    for clients in list(_all):
+        clients.forked()
+
+
+os.register_at_fork(after_in_child=_after_fork)
