@@ -20,6 +20,7 @@ POINTS_MAX = 12
 
 NOTES = {
     "bkspark/admin/absent_bookies.py:note_silent",
+    "bkspark/admin/agents.py:BookieRounds._note",
     "bkspark/ledger/recovery/recoverer.py:Recoverer._leave_reason",
 }
 """These write over whatever is there, and decide nothing by it."""
