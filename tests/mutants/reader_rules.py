@@ -1,6 +1,6 @@
 """Mutants of the read handle, and of the write handle whose user chooses the ids."""
 
-from .change import Replace
+from .change import Drop, Replace
 from .mutant import Mutant
 
 HANDLE = "tests/integration/ledger/test_read_handle.py"
@@ -186,22 +186,26 @@ MUTANTS = (
     # --- ids of the user's choice ----------------------------------------------------------------
     Mutant(
         "what waits for a missing entry has no bound",
-        "AdvWriteHandle._admit",
-        Replace(
-            "self._waiting_bytes + byte_count <= self._limits.waiting_bytes", "byte_count >= 0"
-        ),
+        "WaitingEntries._admit",
+        Replace("self._waiting_bytes + byte_count <= self._bytes_max", "byte_count >= 0"),
         (f"{ADV}::test_what_waits_is_bounded_and_the_missing_entry_always_passes",),
     ),
     Mutant(
         "the missing entry is held up by those that wait for it",
-        "AdvWriteHandle._admit",
-        Replace("entry_id == self._next", "False"),
+        "WaitingEntries._admit",
+        Replace("entry_id == self.next", "False"),
         (f"{ADV}::test_what_waits_is_bounded_and_the_missing_entry_always_passes",),
     ),
     Mutant(
         "what waits behind a gap is never told",
-        "AdvWriteHandle._fail",
+        "WaitingEntries.fail",
         Replace("sorted(given_up.items())", "sorted(given_up.items())[:0]"),
         (f"{ADV}::test_close_ends_at_the_last_dense_entry_and_fails_what_waits",),
+    ),
+    Mutant(
+        "what waits behind a gap does not hear of the writer's end",
+        "WriterRunner._finish",
+        Drop("self._teller.on_end"),
+        (f"{ADV}::test_those_behind_a_gap_hear_of_the_end_of_the_writer",),
     ),
 )

@@ -1,14 +1,12 @@
 """The advanced write handle: its user chooses entry ids, and may add entries in any order.
 
 An entry waits here until all entries before it were added. Then an ordinary write handle adds the
-entry, and acknowledges in order. If an id is never added, all later entries wait, and no bookie has
-them.
+entry, and acknowledges in order, by the future that the caller has already. If an id is never
+added, all later entries wait, and no bookie has them.
 """
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
 
 from bkspark.cluster import arguments
 from bkspark.cluster.guards import CallbackGuard
@@ -21,7 +19,7 @@ from bkspark.errors import (
 from bkspark.ledger.handles.group_bounds import GROUP_BYTES_MAX, require_within_bounds
 from bkspark.ledger.handles.promise import Promise
 from bkspark.ledger.handles.settings import USUAL
-from bkspark.ledger.handles.write_handle import ClosedAtEnd, WriteHandle
+from bkspark.ledger.handles.write_handle import ClosedAtEnd, WriteHandle, in_callback
 from bkspark.protocol.bounds import NUMBER_MAX
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 
@@ -29,11 +27,110 @@ WAITING_BYTES_MAX = 64 * 2**20
 GAP_TIMEOUT_SECONDS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Limits:
-    waiting_bytes: int
-    gap_seconds: float
-    ack_seconds: float
+Waiting = tuple[bytes, Promise]
+
+
+class WaitingEntries:
+    """The entries behind a missing one, by id, and whose turn it is.
+
+    Refers to no handle: the writer's task tells it the writer's end (``fail``), and lives longer.
+
+    Attributes:
+        next: the first id that was not handed over yet.
+    """
+
+    def __init__(self, ledger_id: int, waiting_bytes_max: int, gap_seconds: float) -> None:
+        self.next = 0
+        self._ledger_id = ledger_id
+        self._bytes_max = waiting_bytes_max
+        self._gap_seconds = gap_seconds
+        self._changed = threading.Condition()
+        self._waiting: dict[int, Waiting] = {}
+        self._waiting_bytes = 0
+        self._is_handing_over = False
+        self._end: BookKeeperError | None = None
+
+    def add(self, entry_id: int, value: bytes, future: Promise) -> Waiting | None:
+        """Wait for room, and add an entry; return the entry that the caller must hand over, if any.
+
+        One thread at a time hands over. It must ask for the ``following`` entry until there is
+        none.
+
+        Raises:
+            InvalidRequestError: the id was added before, or no room came in time.
+            BookKeeperError: the error that ended the writer.
+        """
+        with self._changed:
+            self._admit(entry_id, len(value))
+            self._waiting[entry_id] = (value, future)
+            self._waiting_bytes += len(value)
+            return None if self._is_handing_over else self._take()
+
+    def following(self) -> Waiting | None:
+        """Return the next entry to hand over; None if it is missing, and the thread is done."""
+        with self._changed:
+            return self._take()
+
+    def stop(self) -> None:
+        """Refuse further entries, and wait for the thread that hands over."""
+        error = LedgerClosedError(f"ledger {self._ledger_id} is closed", hint="make another")
+        self.fail(error)
+        with self._changed:
+            self._changed.wait_for(lambda: not self._is_handing_over, self._gap_seconds)
+
+    def fail(self, error: BookKeeperError) -> None:
+        """Refuse further entries, and fail those after a missing entry."""
+        with self._changed:
+            self._end = self._end or error
+            missing = self.next
+            while missing in self._waiting:
+                missing += 1
+            behind = [entry_id for entry_id in self._waiting if entry_id > missing]
+            given_up = {entry_id: self._waiting.pop(entry_id) for entry_id in behind}
+            self._waiting_bytes -= sum(len(value) for value, _ in given_up.values())
+            self._changed.notify_all()
+        for entry_id, (_, future) in sorted(given_up.items()):
+            future.set_exception(
+                LedgerClosedError(
+                    f"ledger {self._ledger_id}: entry {entry_id} was not added, because entry "
+                    f"{missing} never was"
+                )
+            )
+
+    def _admit(self, entry_id: int, byte_count: int) -> None:
+        """Wait for room for the entry, or refuse the entry; needs the lock."""
+
+        def may_stay() -> bool:
+            is_next = entry_id == self.next
+            has_room = self._waiting_bytes + byte_count <= self._bytes_max
+            return is_next or has_room or not self._waiting or self._is_refused(entry_id)
+
+        has_waited = self._changed.wait_for(may_stay, self._gap_seconds)
+        if self._end is not None:
+            raise self._end
+        if self._is_refused(entry_id):
+            raise InvalidRequestError(
+                f"ledger {self._ledger_id}: entry {entry_id} was added before",
+                hint="give each id only once",
+            )
+        if not has_waited:
+            raise InvalidRequestError(
+                f"ledger {self._ledger_id}: entry {self.next} is missing, and the entries that "
+                f"wait for it have {self._waiting_bytes} bytes; entry {entry_id} was not added",
+                hint=f"add entry {self.next} first",
+            )
+
+    def _is_refused(self, entry_id: int) -> bool:
+        return self._end is not None or entry_id < self.next or entry_id in self._waiting
+
+    def _take(self) -> Waiting | None:
+        found = self._waiting.pop(self.next, None)
+        self._is_handing_over = found is not None
+        if found is not None:
+            self.next += 1
+            self._waiting_bytes -= len(found[0])
+        self._changed.notify_all()
+        return found
 
 
 class AdvWriteHandle(ClosedAtEnd):
@@ -61,14 +158,10 @@ class AdvWriteHandle(ClosedAtEnd):
     ) -> None:
         self.ledger_id = inner.ledger_id
         self._inner = inner
-        self._limits = _Limits(waiting_bytes_max, gap_timeout_seconds, wait_seconds_max)
-        self._changed = threading.Condition()
-        self._waiting: dict[int, tuple[bytes, Promise]] = {}
-        self._waiting_bytes = 0
-        self._next = 0
-        self._is_handing_over = False
-        self._end: BookKeeperError | None = None
+        self._seconds_max = gap_timeout_seconds + wait_seconds_max
+        self._entries = WaitingEntries(inner.ledger_id, waiting_bytes_max, gap_timeout_seconds)
         self._callbacks = CallbackGuard()
+        inner.on_end(self._entries.fail)
 
     @property
     def last_add_confirmed(self) -> int:
@@ -98,17 +191,15 @@ class AdvWriteHandle(ClosedAtEnd):
             BookKeeperError: as for ``append_async`` and ``WriteHandle.append``.
         """
         if self._callbacks.is_here:
-            raise InvalidRequestError(
-                f"append in a callback of ledger {self.ledger_id} would wait for itself",
-                hint="use append_async there, or append in another thread",
-            )
-        seconds = self._limits.gap_seconds + self._limits.ack_seconds
+            raise in_callback("append", self.ledger_id)
+        self._inner.require_may_wait("append")
+        seconds = self._seconds_max
         try:
             return self._inner.result_within(self.append_async(entry_id, value), seconds)
         except TimeoutError:
             raise OutcomeUnknownError(
                 f"ledger {self.ledger_id}: entry {entry_id} was not acknowledged within "
-                f"{seconds:g} s; the first that is missing is {self._next}",
+                f"{seconds:g} s; the first that is missing is {self._entries.next}",
                 hint="add the missing entries, or close the ledger",
             ) from None
 
@@ -129,11 +220,9 @@ class AdvWriteHandle(ClosedAtEnd):
         if len(value) > GROUP_BYTES_MAX:
             require_within_bounds(1, len(value))
         future = Promise()
-        with self._changed:
-            self._admit(entry_id, len(value))
-            self._waiting[entry_id] = (value, future)
-            self._waiting_bytes += len(value)
-        self._hand_over()
+        found = self._entries.add(entry_id, value, future)
+        if found is not None:
+            self._hand_over(found)
         return future
 
     def force(self) -> None:
@@ -146,99 +235,28 @@ class AdvWriteHandle(ClosedAtEnd):
         Raises:
             BookKeeperError: as for ``WriteHandle.close``.
         """
-        self._stop()
+        self.require_own_process()
+        self._entries.stop()
         self._inner.close()
 
     def release(self) -> None:
         """Release resources without closing. The next client that opens the ledger recovers it."""
-        self._stop()
+        self.require_own_process()
+        self._entries.stop()
         self._inner.release()
 
-    def _admit(self, entry_id: int, byte_count: int) -> None:
-        """Wait for room for the entry, or refuse the entry; needs the lock."""
+    def _hand_over(self, found: Waiting | None) -> None:
+        """Give the writer all entries without a missing predecessor, in order.
 
-        def may_stay() -> bool:
-            is_next = entry_id == self._next
-            has_room = self._waiting_bytes + byte_count <= self._limits.waiting_bytes
-            return is_next or has_room or not self._waiting or self._is_refused(entry_id)
-
-        has_waited = self._changed.wait_for(may_stay, self._limits.gap_seconds)
-        if self._end is not None:
-            raise self._end
-        if self._is_refused(entry_id):
-            raise InvalidRequestError(
-                f"ledger {self.ledger_id}: entry {entry_id} was added before",
-                hint="give each id only once",
-            )
-        if not has_waited:
-            raise InvalidRequestError(
-                f"ledger {self.ledger_id}: entry {self._next} is missing, and the entries that "
-                f"wait for it have {self._waiting_bytes} bytes; entry {entry_id} was not added",
-                hint=f"add entry {self._next} first",
-            )
-
-    def _is_refused(self, entry_id: int) -> bool:
-        return self._end is not None or entry_id < self._next or entry_id in self._waiting
-
-    def _hand_over(self) -> None:
-        """Give the writer all entries without a missing predecessor, in order, from one thread at a
-        time.
-
-        Runs without the lock, since the writer may block, and calls back.
+        Runs without a lock, since the writer may block, and calls back.
         """
-        with self._changed:
-            if self._is_handing_over:
-                return
-            self._is_handing_over = True
-        while (found := self._take()) is not None:
+        while found is not None:
             value, future = found
             try:
-                self._inner.append_async(value).add_done_callback(self._passed_on_to(future))
+                number = self._inner.append_for(future, value)
+                if number is not None:
+                    self._callbacks.complete(future, number)
             except BookKeeperError as error:
-                future.set_exception(error)
-                self._fail(error)
-
-    def _take(self) -> tuple[bytes, Promise] | None:
-        with self._changed:
-            found = self._waiting.pop(self._next, None)
-            if found is None:
-                self._is_handing_over = False
-            else:
-                self._next += 1
-                self._waiting_bytes -= len(found[0])
-            self._changed.notify_all()
-            return found
-
-    def _stop(self) -> None:
-        self.require_own_process()
-        self._fail(LedgerClosedError(f"ledger {self.ledger_id} is closed", hint="make another"))
-        with self._changed:
-            self._changed.wait_for(lambda: not self._is_handing_over, self._limits.gap_seconds)
-
-    def _fail(self, error: BookKeeperError) -> None:
-        """Refuse further entries, and fail those after a missing entry."""
-        with self._changed:
-            self._end = self._end or error
-            missing = self._next
-            while missing in self._waiting:
-                missing += 1
-            behind = [entry_id for entry_id in self._waiting if entry_id > missing]
-            given_up = {entry_id: self._waiting.pop(entry_id) for entry_id in behind}
-            self._waiting_bytes -= sum(len(value) for value, _ in given_up.values())
-            self._changed.notify_all()
-        for entry_id, (_, future) in sorted(given_up.items()):
-            future.set_exception(
-                LedgerClosedError(
-                    f"ledger {self.ledger_id}: entry {entry_id} was not added, because entry "
-                    f"{missing} never was"
-                )
-            )
-
-    def _passed_on_to(self, future: Promise) -> "Callable[[Future[int]], None]":
-        def tell(inner: "Future[int]") -> None:
-            error = inner.exception()
-            self._callbacks.complete(future, inner.result() if error is None else error)
-            if isinstance(error, BookKeeperError):
-                self._fail(error)
-
-        return tell
+                self._callbacks.complete(future, error)
+                self._entries.fail(error)
+            found = self._entries.following()

@@ -139,6 +139,10 @@ def _unchanged(error: BookKeeperError, _left: Unacknowledged) -> BookKeeperError
     return error
 
 
+def _unheard(_error: BookKeeperError) -> None:
+    """Tell no object of the writer's end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answers:
     """What the callers of one writer are told.
@@ -163,6 +167,9 @@ class Teller:
     Args:
         lock: the writer's; held by the caller of ``tell``.
         leave: runs a function on the writer's own task, after those left before.
+
+    Attributes:
+        on_end: called with the error that ended the writer, after all callers were told.
     """
 
     def __init__(
@@ -172,6 +179,7 @@ class Teller:
         answers: Answers,
     ) -> None:
         self.answers = answers
+        self.on_end: Callable[[BookKeeperError], None] = _unheard
         self._lock = lock
         self._leave = leave
         self._left = 0

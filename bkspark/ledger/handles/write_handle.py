@@ -19,7 +19,7 @@ from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.guards import BoundToProcess
 from bkspark.cluster.hanging import PendingAnswer
 from bkspark.cluster.records import Versioned
-from bkspark.errors import InvalidRequestError, OutcomeUnknownError
+from bkspark.errors import BookKeeperError, InvalidRequestError, OutcomeUnknownError
 from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
 from bkspark.ledger.handles.backlog import Backlog
@@ -107,6 +107,14 @@ def result_within(future: "Future[int]", seconds: float, backlog: Backlog) -> in
     if not future.done() and not is_there_within(has_come_within, seconds, backlog):
         raise TimeoutError
     return future.result()
+
+
+def in_callback(what: str, ledger_id: int) -> InvalidRequestError:
+    """Return the error of a call in a callback that would wait for the callback's end."""
+    return InvalidRequestError(
+        f"{what} in a callback of ledger {ledger_id} would wait for itself",
+        hint="use append_async there, or append in another thread",
+    )
 
 
 # --- write handle --------------------------------------------------------------------------------
@@ -249,6 +257,14 @@ class WriteHandle(ClosedAtEnd):
         """
         self._members.on_failure = tell
 
+    def on_end(self, tell: Callable[[BookKeeperError], None]) -> None:
+        """Call ``tell`` with the error that ends the writer, after its entries' callers were told.
+
+        The writer's task calls ``tell``, and lives longer than the handle: ``tell`` must refer to
+        no handle.
+        """
+        self._writer.on_end(tell)
+
     def append(self, value: bytes) -> int:
         """Add one entry, and return its id when the entry is durable on an ack quorum.
 
@@ -260,7 +276,7 @@ class WriteHandle(ClosedAtEnd):
             NotEnoughBookiesError: too few bookies. The outcome is unknown until a recovery.
             LedgerClosedError: the handle is closed.
         """
-        self._require_may_wait("append")
+        self.require_may_wait("append")
         return self._wait_for(self.append_async(value))
 
     def append_async(self, value: bytes) -> "Future[int]":
@@ -275,6 +291,21 @@ class WriteHandle(ClosedAtEnd):
             require_within_bounds(1, len(value))
         self.wait_for_room()
         return self._submit([value], 1, len(value))
+
+    def append_for(self, promise: Promise, value: bytes) -> int | None:
+        """Add one entry, whose number, or error, goes to ``promise``.
+
+        Returns:
+            The number with deferred sync, when it is no acknowledgement: the promise then gets
+            nothing.
+        """
+        if not self._is_of_bytes:
+            self._require_bytes(is_bytes=True)
+        self.wait_for_room()
+        is_deferred = self._settings.is_sync_deferred
+        told = Promise() if is_deferred else promise
+        last = self._writer.submit(Submission([value], 1, len(value), told))
+        return self._writer.answers.first + last if is_deferred else None
 
     def append_many(self, entries: Entries, *, may_split: bool = False) -> tuple[int, int]:
         """Add all of ``entries`` as one atomic group.
@@ -291,7 +322,7 @@ class WriteHandle(ClosedAtEnd):
             InvalidRequestError: there is no entry, there are too many, or they do not fit the
                 ledger's schema. No entry was added.
         """
-        self._require_may_wait("append_many")
+        self.require_may_wait("append_many")
         if may_split and count_of(entries):
             add, wait = self.append_many_async, self._wait_for
             return append_in_groups(entries, self.require_appendable, add, wait)
@@ -349,7 +380,7 @@ class WriteHandle(ClosedAtEnd):
             BookKeeperError: the error that ended the writer. Only a recovery can tell the outcome
                 of entries since the last ``force``.
         """
-        self._require_may_wait("force")
+        self.require_may_wait("force")
         last = self._writer.force()
         if last is not None:
             self._wait_for(last)
@@ -417,7 +448,7 @@ class WriteHandle(ClosedAtEnd):
 
         The next client that opens the ledger recovers it.
         """
-        self._require_may_wait("close")
+        self.require_may_wait("close")
         self._is_let_go = True
         if self._task.is_alive():
             self._writer.stop()
@@ -436,13 +467,11 @@ class WriteHandle(ClosedAtEnd):
         is_deferred = self._settings.is_sync_deferred
         return kept(self._writer.answers.first + last) if is_deferred else promise
 
-    def _require_may_wait(self, what: str) -> None:
+    def require_may_wait(self, what: str) -> None:
+        """Raise if the caller runs in a callback, which would wait for itself."""
         self.require_own_process()
         if self._writer.is_telling_here:
-            raise InvalidRequestError(
-                f"{what} in a callback of ledger {self.ledger_id} would wait for itself",
-                hint="use append_async there, or append in another thread",
-            )
+            raise in_callback(what, self.ledger_id)
 
     def result_within(self, future: "Future[int]", seconds: float) -> int:
         """Return the result of ``future``; ``seconds`` begin anew while slow bookies make progress.

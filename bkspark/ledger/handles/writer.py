@@ -305,6 +305,13 @@ class WriterRunner:
         """End after all earlier submissions; returns at once and takes no lock."""
         self._own_work.put(self._stop)
 
+    def on_end(self, tell: Callable[[BookKeeperError], None]) -> None:
+        """Call ``tell`` with the error that ends the writer, after its entries' callers were told.
+
+        The writer's task calls ``tell``, which must refer to no handle.
+        """
+        self._teller.on_end = tell
+
     @property
     def is_telling_here(self) -> bool:
         """Whether the caller runs in a callback of a future completed by this writer.
@@ -583,6 +590,8 @@ class WriterRunner:
         self._teller.fail((promise, told) for promise in waiting)
         self._teller.fail((promise, error) for promise in self._rolls.taken())
         self._turns.is_over = True
+        if self.error is not None:
+            self._teller.on_end(self.error)
 
     def _never_sent(self) -> BookKeeperError:
         """Return the reason of the end; may ask the metadata, so never call it under the lock."""

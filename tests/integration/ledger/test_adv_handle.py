@@ -16,6 +16,8 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.ledger.handles.adv_handle import AdvWriteHandle
+from bkspark.ledger.handles.promise import Promise
+from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.ledger.recovery.recover import recover
 from tests.integration.hand_writer import Gate
@@ -165,6 +167,39 @@ def test_a_writer_that_was_fenced_tells_those_that_wait(keeper: BookKeeper) -> N
         handle.close()
 
 
+def test_those_behind_a_gap_hear_of_the_end_of_the_writer(keeper: BookKeeper) -> None:
+    """The caller of an entry on its way waits, and no other call comes."""
+    handle = keeper.create_ledger_adv()
+    handle.append(0, b"a")
+    waiting = handle.append_async(3, b"d")
+    recover(keeper._cluster, handle.ledger_id, Password())
+    assert isinstance(handle.append_async(1, b"b").exception(120), LedgerFencedError)
+    with pytest.raises(LedgerClosedError, match="because entry 2 never was"):
+        waiting.result(120)
+    with pytest.raises(LedgerFencedError):
+        handle.append_async(2, b"c")
+    with pytest.raises(LedgerFencedError):
+        handle.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_with_deferred_sync_an_id_is_given_once_all_before_it_were_added(
+    keeper: BookKeeper, seed: int
+) -> None:
+    ids = list(range(50))
+    random.Random(seed).shuffle(ids)
+    with keeper.create_ledger_adv(settings=WriterSettings(is_sync_deferred=True)) as handle:
+        futures = {number: handle.append_async(number, value(number)) for number in ids[:-1]}
+        missing = ids[-1]
+        assert all(future.done() is (number < missing) for number, future in futures.items())
+        assert handle.append(missing, value(missing)) == missing
+        assert all(future.result(0) == number for number, future in futures.items())
+        assert handle.last_add_confirmed == -1
+        handle.force()
+        assert handle.last_add_confirmed == 49
+    assert values(keeper, handle) == [value(number) for number in range(50)]
+
+
 def test_callbacks_may_append_but_not_wait(keeper: BookKeeper) -> None:
     done = threading.Event()
     refusals: list[BaseException] = []
@@ -202,15 +237,15 @@ def test_rows_of_a_schema_have_no_chosen_ids(keeper: BookKeeper) -> None:
 def test_while_one_thread_hands_over_no_other_does(
     keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, goes_on, real = threading.Event(), threading.Event(), WriteHandle.append_async
+    begun, goes_on, real = threading.Event(), threading.Event(), WriteHandle.append_for
 
-    def held(self: WriteHandle, data: bytes) -> "Future[int]":
+    def held(self: WriteHandle, future: Promise, data: bytes) -> int | None:
         if data == value(0):
             begun.set()
             goes_on.wait(120)
-        return real(self, data)
+        return real(self, future, data)
 
-    monkeypatch.setattr(WriteHandle, "append_async", held)
+    monkeypatch.setattr(WriteHandle, "append_for", held)
     with keeper.create_ledger_adv() as handle:
         thread = threading.Thread(target=handle.append, args=(0, value(0)))
         thread.start()
