@@ -15,7 +15,7 @@ MUTANTS = (
     ),
     Mutant(
         "a clock that is ahead keeps all that comes later",
-        "Metadata.ledger",
+        "Metadata._note_times",
         Replace("self._newest[1] < made_ms <= self._now_ms", "self._newest[1] < made_ms"),
         (f"{DRIVERS}::test_a_clock_that_is_ahead_keeps_nothing_else",),
     ),

@@ -276,18 +276,26 @@ class Metadata:
 
     def ledger(self, ledger_id: int) -> LedgerMetadata | None:
         """Read a ledger's record; None if missing or unreadable."""
-        try:
-            seen = self._cluster.ledgers.get(str(ledger_id))
-        except (CorruptDataError, InvalidRequestError) as error:
-            self.doubts[f"ledger {ledger_id}"] = str(error.args[0])
-            return None
-        if seen is not None and seen.value.settings.created_ms > self._replaced_before_ms:
-            self.spared.update(replaced_by(seen.value))
-        if seen is not None:
-            made_ms = seen.value.settings.created_ms
-            if self._newest[1] < made_ms <= self._now_ms:
-                self._newest = (ledger_id, made_ms)
-        return None if seen is None else seen.value
+        return next(self.ledgers([ledger_id]), None)
+
+    def ledgers(self, ledger_ids: Iterable[int]) -> Iterator[LedgerMetadata]:
+        """Read the records of ledgers; leave out those that are missing or unreadable."""
+        for name, answer in self._cluster.ledgers.answers(map(str, ledger_ids)):
+            try:
+                seen = answer()
+            except (CorruptDataError, InvalidRequestError) as error:
+                self.doubts[f"ledger {name}"] = str(error.args[0])
+                continue
+            if seen is not None:
+                self._note_times(seen.value)
+                yield seen.value
+
+    def _note_times(self, ledger: LedgerMetadata) -> None:
+        made_ms = ledger.settings.created_ms
+        if made_ms > self._replaced_before_ms:
+            self.spared.update(replaced_by(ledger))
+        if self._newest[1] < made_ms <= self._now_ms:
+            self._newest = (ledger.ledger_id, made_ms)
 
     def judged(self, ledger: LedgerMetadata) -> Garbage | None:
         """Judge a ledger by its record; None if the ledger is, or may be, in use."""
@@ -360,7 +368,7 @@ def plan_collection(
     ids = cluster.ledger_ids()
     for some in batches(ids, LEDGERS_AT_ONCE):
         stays = []
-        for ledger in filter(None, map(metadata.ledger, some)):
+        for ledger in metadata.ledgers(some):
             one = metadata.judged(ledger)
             if one is not None:
                 garbage[one.ledger_id] = one
@@ -368,8 +376,8 @@ def plan_collection(
                 stays.append(ledger)
         unwanted += found.found([one for one in stays if one.state is LedgerState.CLOSED])
         unwanted += old_journals(run, present, stays)
-    for ledger_id in sorted(set(cluster.ledger_ids()).difference(ids)):
-        metadata.ledger(ledger_id)  # new ones: a compaction may have dropped ledgers
+    for _ in metadata.ledgers(sorted(set(cluster.ledger_ids()).difference(ids))):
+        """New ones: a compaction may have dropped ledgers."""
     spared = {i for i, one in garbage.items() if _is_spared(one, metadata)}
     garbage = {i: one for i, one in garbage.items() if i not in spared}
     others = set().union(*present.values()) - garbage.keys()
