@@ -1,8 +1,9 @@
 """How new the answer to a look at the metadata must be.
 
 The default is *now*: the answer is at least as new as each change that was acknowledged before the
-look began (linearizable). Files, memory and object stores give that at no extra cost, and ignore
-this module. ZooKeeper needs a write of its quorum for it, so a client says where less is enough:
+look began (linearizable). Files and memory give that at no extra cost, and ignore this module. An
+object store takes a request for each look, and repeats what was read in a ``from_here`` block.
+ZooKeeper needs a write of its quorum for it, so a client says where less is enough:
 
 - ``from_here()``: at least as new as the begin of the block. One quorum write serves all looks of
   the block, and so does a change of the client's own, made in the block before the look.

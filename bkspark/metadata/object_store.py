@@ -28,13 +28,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from bkspark import environment
-from bkspark.errors import InvalidRequestError, OutcomeUnknownError
-from bkspark.metadata import contract
+from bkspark.errors import InvalidRequestError, MetadataVersionError, OutcomeUnknownError
+from bkspark.metadata import contract, freshness
 from bkspark.metadata.contract import VersionedBytes, lost
 from bkspark.metadata.directory import StoreRoot
+from bkspark.metadata.freshness import Kind
 from bkspark.metadata.versioned_store import MARKER_TEXT, VersionedStore
 from bkspark.storage.address import parse
-from bkspark.storage.connection import S3Doubt, require_known
+from bkspark.storage.connection import NoSuchObject, S3Doubt, require_known
 from bkspark.storage.objects import (
     SENTINEL_BYTES,
     Objects,
@@ -50,6 +51,7 @@ its readers refuse it, and an operator can set it aside.
 """
 _HEAD = re.compile(rb"bkspark object v1 ([0-9a-f]{32}) ([0-9a-f]{16}) ([0-9a-f]{32})\n")
 _ATTEMPTS_MAX = 100
+_SEEN_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,35 +64,86 @@ class RecordObject:
     value: bytes
 
 
+class SeenObjects:
+    """Records' objects that this client has read, each with a moment before it was read.
+
+    Two requests are spared. A change of a record replaces the object that was read with the version
+    expected. A look for which an answer as of the begin of a block is enough (``freshness``) gives
+    what was read in the block. Each change of the client's own counts as the begin of a block.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[int, RecordObject]] = {}
+        self._changed = 0
+
+    def new_enough(self, key: str) -> RecordObject | None:
+        """Return the object if it is as new as the caller needs it; None if not."""
+        needed, (read, seen) = freshness.needed(), self._seen.get(key, (0, None))
+        if needed is None or needed.kind is not Kind.FROM_HERE:
+            return None
+        return seen if read > max(needed.tick, self._changed) else None
+
+    def of_version(self, key: str, version: int) -> RecordObject | None:
+        """Return the object of a version, of any age."""
+        _, seen = self._seen.get(key, (0, None))
+        return seen if seen is not None and seen.version == version else None
+
+    def note(self, key: str, tick: int, seen: RecordObject | None) -> None:
+        """Note what a look found that began after ``tick``."""
+        if seen is None or len(self._seen) >= _SEEN_MAX:
+            self._seen.clear()
+        if seen is not None:
+            self._seen[key] = (tick, seen)
+
+    def note_change(self) -> None:
+        """Note that this client has changed a record, or perhaps."""
+        self._changed = freshness.tick()
+
+
 class ObjectRecords:
     """Records in a place of an object store. Keys must be valid.
 
     Args:
         store_id: of the marker.
+        seen: objects that were read before; shared by all uses of one store.
         require_store: returns if the marker is the one that the client has seen before; raises
             ``InvalidRequestError`` otherwise.
     """
 
-    def __init__(self, objects: Objects, store_id: str, require_store: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        objects: Objects,
+        store_id: str,
+        require_store: Callable[[], None],
+        seen: SeenObjects,
+    ) -> None:
         self._objects = objects
+        self._seen = seen
         self._store_id = store_id.encode()
         self._require_store = require_store
 
     def get(self, key: str) -> VersionedBytes | None:
-        seen = self._live(key)
+        seen = self._seen.new_enough(key) or self._live(key)
         return None if seen is None else VersionedBytes(seen.value, seen.version)
 
     def put(self, key: str, value: bytes, expected: int | None) -> int:
         if expected is None:
             self._require_store()
             return self._store(key, value, 1, "")
-        seen = self._live(key)
+        known = self._seen.of_version(key, expected)
+        seen = known or self._live(key)
         if seen is None or seen.version != expected:
             raise lost(key, expected)
-        return self._store(key, value, expected + 1, seen.etag)
+        try:
+            return self._store(key, value, expected + 1, seen.etag)
+        except (MetadataVersionError, NoSuchObject):
+            if known is not None:
+                self._live(key)  # another store may have taken the place since it was read
+            raise lost(key, expected) from None
 
     def is_current(self, key: str, seen: VersionedBytes) -> bool:
-        return self.get(key) == seen
+        found = self._live(key)
+        return found is not None and VersionedBytes(found.value, found.version) == seen
 
     def list(self, prefix: str) -> list[str]:
         self._require_store()
@@ -102,6 +155,12 @@ class ObjectRecords:
         )
 
     def delete(self, key: str) -> None:
+        try:
+            self._delete(key)
+        finally:
+            self._seen.note_change()
+
+    def _delete(self, key: str) -> None:
         self._require_store()
         for _ in range(_ATTEMPTS_MAX):
             found = self._objects.read(key)
@@ -127,6 +186,8 @@ class ObjectRecords:
             is_stored = self._objects.put_if(key, head + value, etag)
         except S3Doubt as doubt:
             is_stored = self._has_stored(key, version, token, doubt)
+        finally:
+            self._seen.note_change()
         if not is_stored:
             raise lost(key, version - 1 or None)
         return version
@@ -154,7 +215,9 @@ class ObjectRecords:
 
     def _live(self, key: str) -> RecordObject | None:
         """The record's object; None if there certainly is no such record in this store."""
+        tick = freshness.tick()
         _, seen = self._read(key)
+        self._seen.note(key, tick, seen)
         if seen is None:
             self._require_store()
         return seen
@@ -211,6 +274,7 @@ class S3MetadataStore(VersionedStore):
 
     def __init__(self, uri: str) -> None:
         self._objects = Objects(parse(uri))
+        self._seen = SeenObjects()
         super().__init__(self._objects.place.url)
 
     def format(self) -> None:
@@ -230,7 +294,8 @@ class S3MetadataStore(VersionedStore):
                 self._require_marker(directory)
             marker = self._bound_to or b""
             store_id = marker.removeprefix(MARKER_TEXT).strip().decode()
-            yield ObjectRecords(self._objects, store_id, partial(self._require_marker, directory))
+            require_store = partial(self._require_marker, directory)
+            yield ObjectRecords(self._objects, store_id, require_store, self._seen)
 
     def _directory(self) -> AbstractContextManager[StoreRoot]:
         require_known(self._objects.place.store)

@@ -25,21 +25,21 @@ QUORUM_WRITES = {
     "micro-batch": 4,
 }
 S3_REQUESTS = {
-    "create_ledger": 33,
+    "create_ledger": 32,
     "append": 16,
     "append_many of 1,000": 16,
-    "open_ledger": 10,
-    "recovery of 5 entries": 110,  # how many bookies are asked at once is a race
+    "open_ledger": 8,
+    "recovery of 5 entries": 108,  # how many bookies are asked at once is a race
     "create_log": 4,
-    "log.writer()": 37,
+    "log.writer()": 36,
     "append to a log": 16,
-    "roll": 45,
+    "roll": 41,
     "a look of an idle follower": 8,
-    "close": 7,
-    "DataFrame append": 83,
-    "a read's plan": 27,
+    "close": 5,
+    "DataFrame append": 80,
+    "a read's plan": 26,
     "a look of an idle stream": 1,
-    "micro-batch": 60,
+    "micro-batch": 57,
 }
 
 

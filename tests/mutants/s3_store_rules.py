@@ -13,6 +13,7 @@ POST_CHECK = f"{BOOKIE}::TestPostCheck"
 GROWTH = f"{BOOKIE}::TestGrowth"
 FILES = f"{BOOKIE}::TestFiles"
 METADATA = f"{FOLDER}/test_metadata.py"
+SEEN = f"{METADATA}::TestSeenObjects"
 
 MUTANTS = (
     # --- bookies ---------------------------------------------------------------------------------
@@ -312,5 +313,47 @@ MUTANTS = (
         "VersionedStore._require_marker",
         Replace("marker != self._bound_to", "not marker.startswith(MARKER_TEXT)"),
         (f"{METADATA}::test_another_cluster_s_store_is_not_touched",),
+    ),
+    Mutant(
+        "an answer from before a block is new enough in S3",
+        "SeenObjects.new_enough",
+        Replace("max(needed.tick, self._changed)", "self._changed"),
+        (f"{SEEN}::test_an_answer_from_before_a_block_is_not[from_here]",),
+    ),
+    Mutant(
+        "an answer of the block is as of now in S3",
+        "SeenObjects.new_enough",
+        Replace(
+            "needed is None or needed.kind is not Kind.FROM_HERE",
+            "needed is None",
+        ),
+        (f"{SEEN}::test_an_answer_from_before_a_block_is_not[recent]",),
+    ),
+    Mutant(
+        "an answer from before an own change is new enough in S3",
+        "SeenObjects.note_change",
+        Replace("self._changed = freshness.tick()", "..."),
+        (f"{SEEN}::test_after_a_change_of_its_own_a_client_asks_again",),
+    ),
+    Mutant(
+        "a look in S3 has begun when it ends",
+        "ObjectRecords._live",
+        Replace(
+            "tick = freshness.tick()\n_, seen = self._read(key)",
+            "_, seen = self._read(key)\ntick = freshness.tick()",
+        ),
+        (f"{SEEN}::test_a_look_that_a_change_overtook_is_not_used_again",),
+    ),
+    Mutant(
+        "the metadata check in S3 repeats an answer",
+        "ObjectRecords.is_current",
+        Replace("self._live(key)", "self.get(key)"),
+        (f"{SEEN}::test_a_check_always_asks",),
+    ),
+    Mutant(
+        "a change in S3 replaces any version that was read",
+        "SeenObjects.of_version",
+        Replace("seen is not None and seen.version == version", "seen is not None"),
+        (f"{SEEN}::test_a_change_of_a_version_that_was_not_read_is_made",),
     ),
 )

@@ -5,6 +5,7 @@ from copy import deepcopy
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from bkspark import BookKeeper
 from bkspark.admin.damaged_records import find_damaged, set_aside
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import InvalidRequestError, MetadataVersionError, OutcomeUnknownError
+from bkspark.metadata import freshness, object_store
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.metadata.object_store import DAMAGED, DELETED
 from bkspark.metadata.uri import format_store, open_store
@@ -279,7 +281,8 @@ def test_requests_of_each_call(s3: S3Store, store: MetadataStore) -> None:
 
     assert count(LOOKS["check"]) == (1, 0, 0)
     assert count(LOOKS["get"]) == (1, 0, 0)
-    assert count(CHANGES["replace"]) == (1, 1, 0)
+    assert count(CHANGES["replace"]) == (0, 1, 0)
+    assert count(lambda store: store.put(KEY, b"newer", 2)) == (1, 1, 0)
     assert count(CHANGES["create"]) == (1, 1, 0)
     assert count(LOOKS["list"]) == (1, 0, 1)
     assert count(CHANGES["delete"]) == (2, 1, 0)
@@ -288,6 +291,105 @@ def test_requests_of_each_call(s3: S3Store, store: MetadataStore) -> None:
         store.put(f"ledgers/a{number}", b"x", None)
         store.delete(f"ledgers/a{number}")
     assert count(LOOKS["list"]) == (1, 0, 1)
+
+
+class TestSeenObjects:
+    """What was read is used again where it is new enough, and for a change of that version."""
+
+    @pytest.fixture
+    def other(self, store: MetadataStore) -> MetadataStore:
+        """Of another client."""
+        assert store.get(KEY) == VersionedBytes(b"old", 1)
+        return open_store(URI)
+
+    def test_an_answer_of_the_block_is_used_again(self, s3: S3Store, store: MetadataStore) -> None:
+        store.get(KEY)
+        s3.requests.clear()
+        with freshness.from_here():
+            assert store.get(KEY) == store.get(KEY) == VersionedBytes(b"old", 1)
+            assert s3.requests == [f"get_object {RECORD}"]
+            with freshness.from_begin():
+                store.get(KEY)
+            assert len(s3.requests) == 1
+
+    @pytest.mark.parametrize(
+        "block", [freshness.now, freshness.from_here, freshness.recent, freshness.synced]
+    )
+    def test_an_answer_from_before_a_block_is_not(
+        self, store: MetadataStore, other: MetadataStore, block: Callable[[], Any]
+    ) -> None:
+        with freshness.from_here():
+            store.get(KEY)
+            other.put(KEY, b"new", 1)
+            with block():
+                assert store.get(KEY) == VersionedBytes(b"new", 2)
+
+    def test_a_check_always_asks(self, store: MetadataStore, other: MetadataStore) -> None:
+        with freshness.from_here():
+            seen = store.get(KEY)
+            other.put(KEY, b"new", 1)
+            assert seen is not None
+            assert not store.is_current(KEY, seen)
+            assert store.get(KEY) == VersionedBytes(b"new", 2)
+
+    def test_after_a_change_of_its_own_a_client_asks_again(
+        self, store: MetadataStore, other: MetadataStore
+    ) -> None:
+        """So a look behind a change is as new as the change."""
+        with freshness.from_here():
+            store.get(KEY)
+            other.put(KEY, b"new", 1)
+            store.put("ledgers/2", b"x", None)
+            assert store.get(KEY) == VersionedBytes(b"new", 2)
+
+    def test_a_look_that_a_change_overtook_is_not_used_again(
+        self, s3: S3Store, store: MetadataStore, other: MetadataStore
+    ) -> None:
+        def change() -> None:
+            store.put("ledgers/2", b"x", None)
+
+        with freshness.from_here():
+            s3.script("get_object", change)
+            store.get(KEY)
+            other.put(KEY, b"new", 1)
+            assert store.get(KEY) == VersionedBytes(b"new", 2)
+
+    def test_a_change_of_what_others_have_changed_is_lost(
+        self, s3: S3Store, store: MetadataStore, other: MetadataStore
+    ) -> None:
+        other.put(KEY, b"new", 1)
+        s3.requests.clear()
+        with pytest.raises(MetadataVersionError):
+            store.put(KEY, b"mine", 1)
+        assert s3.requests == [f"put_object {RECORD}", f"get_object {RECORD}"]
+        assert store.get(KEY) == VersionedBytes(b"new", 2)
+
+    def test_a_change_of_a_version_that_was_not_read_is_made(
+        self, store: MetadataStore, other: MetadataStore
+    ) -> None:
+        """The caller may know of it from another client."""
+        assert other.put(KEY, b"new", 1) == 2
+        assert store.put(KEY, b"newer", 2) == 3
+
+    def test_a_record_without_an_object_is_looked_for_anew(
+        self, s3: S3Store, store: MetadataStore, other: MetadataStore
+    ) -> None:
+        other.delete(KEY)
+        with freshness.from_here():
+            assert store.get(KEY) is None
+            assert store.get(KEY) is None
+
+    def test_few_are_remembered(
+        self, s3: S3Store, store: MetadataStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(object_store, "_SEEN_MAX", 1)
+        store.put("ledgers/2", b"x", None)
+        with freshness.from_here():
+            store.get(KEY)
+            store.get("ledgers/2")
+            s3.requests.clear()
+            store.get(KEY)
+        assert s3.requests == [f"get_object {RECORD}"]
 
 
 ALL_PAIRS = list(product(PAIRS, PAIRS))
