@@ -315,8 +315,9 @@ def _account_of(store: str, host: str) -> tuple[str, Any, str]:
         }
         named, endpoint, ca_file = os.environ.get("AZURE_STORAGE_ACCOUNT", ""), "", ""
     account = host.partition(".")[0] or given.get("AccountName", "") or named
-    if given.get("AccountName", account) == account:
-        endpoint = endpoint or given.get("BlobEndpoint", "")
+    if given.get("AccountName", account) != account:
+        given = {}  # of another account
+    endpoint = endpoint or given.get("BlobEndpoint", "")
     if not endpoint and not account:
         raise S3Doubt("the account is not known", hint=f"name it in the address, or {_CREDENTIALS}")
     suffix = host.partition(".dfs.")[2] or given.get("EndpointSuffix", "") or "core.windows.net"

@@ -67,7 +67,7 @@ def fake_gcs(folder: Path) -> Iterator[GoogleServer]:
     def command(port: int) -> list[str]:
         options = {"-scheme": "http", "-host": HOST, "-port": str(port), "-backend": "memory"}
         words = [word for option in options.items() for word in option]
-        return [str(program / "fake-gcs-server"), *words, "-public-host", f"{HOST}:{port}"]
+        return [str(program / "fake-gcs-server"), *words, "-public-host", HOST]
 
     with started(command, folder / "fake-gcs.log") as port:
         server = GoogleServer(port, f"bucket-{uuid4().hex[:12]}")

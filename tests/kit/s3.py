@@ -242,6 +242,7 @@ class S3Proxy:
         dropped_header: left out of every request.
         held: late requests, to be delivered.
         bytes_per_second: of each body, in either direction; 0 for no limit.
+        port: of the proxy.
     """
 
     store_port: int
@@ -251,6 +252,7 @@ class S3Proxy:
     is_over: threading.Event = field(default_factory=threading.Event)
     held: list[Callable[[], int]] = field(default_factory=list)
     bytes_per_second: float = 0.0
+    port: int = 0
 
     def fail(
         self,
@@ -290,21 +292,28 @@ class S3Proxy:
 
 @contextmanager
 def s3_proxy(server: S3Server) -> Iterator[S3Proxy]:
-    """Run a proxy before ``server``."""
-    proxy = S3Proxy(server.port)
+    """Run a proxy before ``server``, and set the environment for its clients."""
+    with proxied(server.port) as proxy, environment(proxy.port):
+        yield proxy
+
+
+@contextmanager
+def proxied(port: int) -> Iterator[S3Proxy]:
+    """Run a proxy before the server at ``port``."""
+    proxy = S3Proxy(port)
 
     class ProxyHandler(_Handler):
         shared = proxy
 
     listener = _Listener((HOST, 0), ProxyHandler)
     listener.daemon_threads = True
+    proxy.port = listener.server_port
     # Kept connections would be waited for.
     listener.block_on_close = False
     thread = threading.Thread(target=listener.serve_forever, args=(0.05,))
     thread.start()
     try:
-        with environment(listener.server_port):
-            yield proxy
+        yield proxy
     finally:
         proxy.is_over.set()
         listener.shutdown()

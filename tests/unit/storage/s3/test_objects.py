@@ -314,6 +314,23 @@ class TestProbe:
             require_conditional_creates(objects)
         assert s3.objects == {}
 
+    def test_one_that_looks_only_when_an_upload_begins(
+        self, s3: S3Store, objects: Objects, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        begin, end = s3._create_multipart_upload, s3._complete_multipart_upload
+
+        def refuse_if_taken(**given: str) -> object:
+            if given["Key"] in s3.objects:
+                raise Refused(412, "PreconditionFailed")
+            return begin(**given)
+
+        monkeypatch.setattr(s3, "_create_multipart_upload", refuse_if_taken)
+        monkeypatch.setattr(
+            s3, "_complete_multipart_upload", lambda **given: end(**given | {"IfNoneMatch": ""})
+        )
+        with pytest.raises(InvalidRequestError, match="overwrites objects"):
+            require_conditional_creates(objects)
+
     @pytest.mark.parametrize("status", [400, 501])
     def test_one_that_does_not_know_them(
         self, s3: S3Store, objects: Objects, monkeypatch: pytest.MonkeyPatch, status: int
