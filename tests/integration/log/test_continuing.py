@@ -19,7 +19,7 @@ from bkspark.ledger import deleting
 from bkspark.ledger.creating import STREAM, WRITER
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.ledger.handles.write_handle import WriteHandle
-from bkspark.log import tail as log_tail
+from bkspark.ledger.recovery import recover
 from bkspark.log.creating import create_log_ledger
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.recovering import close_tail
@@ -119,7 +119,7 @@ def test_who_opens_the_log_in_between_has_it(
     keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was rolled on, or opened anew, between the takeover and the second look at the list."""
-    cluster, real = keeper._cluster, log_tail.take_over
+    cluster, real = keeper._cluster, recover.take_over
     tail = begun(keeper)
 
     def overtaken(*args: object) -> object:
@@ -127,7 +127,7 @@ def test_who_opens_the_log_in_between_has_it(
         LogTail(cluster, NAME, NOBODY).open()
         return taken
 
-    monkeypatch.setattr(log_tail, "take_over", overtaken)
+    monkeypatch.setattr(recover, "take_over", overtaken)
     assert LogTail(cluster, NAME, NOBODY).continue_ledger() is None
     ledger = cluster.ledger(tail.ledger.value.ledger_id).value
     assert ledger.state is LedgerState.CLOSED
@@ -139,14 +139,14 @@ def test_a_run_that_was_overtaken_before_it_fenced_does_not_write(
     """It is registered, sleeps, and a newer run has the tail when it wakes (RB-45)."""
     cluster, (old, new) = keeper._cluster, (StreamRun("q", "r1"), StreamRun("q", "r2"))
     begun(keeper)
-    real, newer = log_tail.take_over, list[OpenTail]()
+    real, newer = recover.take_over, list[OpenTail]()
 
     def slept(*args: object) -> object:
-        monkeypatch.setattr(log_tail, "take_over", real)
+        monkeypatch.setattr(recover, "take_over", real)
         newer.append(continued(cluster, new))
         return real(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(log_tail, "take_over", slept)
+    monkeypatch.setattr(recover, "take_over", slept)
     with pytest.raises(LedgerFencedError, match="newer run"):
         LogTail(cluster, NAME, NOBODY, run=old).continue_ledger()
     with writing(cluster, continued(cluster, new)) as writer:

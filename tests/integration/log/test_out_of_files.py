@@ -17,6 +17,7 @@ from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import BookieUnavailableError, NothingSentError, OutcomeUnknownError
 from bkspark.ledger.handles import lane
 from bkspark.log.batch.commit import commit
+from bkspark.protocol.apart import Apart
 from bkspark.protocol.ledger.metadata import Member
 from tests.integration.rig import Rig, partitions_of
 from tests.integration.waiting import wait_for_all_copies
@@ -141,7 +142,9 @@ def test_no_bookie_is_tried_after_the_one_that_was_not_asked_for_a_fragment(
         [fourth] = {one.bookie_id for one in cluster.bookies().values()}.difference(
             member.bookie_id for member in ensemble
         )
-        wanted = Regrouping(*whose, ensemble, {0}, {ensemble[0].bookie_id}, Begun())
+        wanted = Regrouping(
+            *whose, ensemble, {0}, {ensemble[0].bookie_id}, Begun(), Apart.of(ledger)
+        )
         found = regroup(cluster, wanted)
     assert found.ensemble == ()
     assert list(found.failed) == [fourth]
