@@ -7,9 +7,10 @@ bookie; the same command, run again, registers the bookie named by the cookie.
 """
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import count
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -33,6 +34,8 @@ from bkspark.storage.kinds import open_objects
 
 _MEMORY = "memory://"
 
+_Parts = tuple[str, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Site:
@@ -44,6 +47,7 @@ class Site:
         removed: ids of removed bookies; never given out again.
         unreadable: ids whose records cannot be read; taken, and their places are unknown.
         group: of users that share the cluster.
+        places: of the metadata store and of all bookies, each looked up once.
     """
 
     cluster_id: str
@@ -52,6 +56,11 @@ class Site:
     removed: frozenset[str] = frozenset()
     unreadable: frozenset[str] = frozenset()
     group: int | None = None
+    places: "TakenPlaces" = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        known = (record.place for record in self.bookies.values())
+        object.__setattr__(self, "places", TakenPlaces([self.metadata_uri, *known]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +77,72 @@ class NewBookie:
     record: BookieRecord
 
 
-def require_apart(urls: Sequence[str]) -> None:
+class TakenPlaces:
+    """TakenPlaces that are known to be distinct, and where another one may not be.
+
+    Each URL is looked up once, so that the cost grows with the places and not with their pairs.
+
+    Args:
+        urls: of the metadata store and of bookies, with their stores.
+    """
+
+    def __init__(self, urls: Iterable[str]) -> None:
+        self._at: defaultdict[_Parts, list[str]] = defaultdict(list)
+        self._inside: defaultdict[_Parts, list[str]] = defaultdict(list)
+        for url in urls:
+            self._add(url, _parts(url))
+
+    def _add(self, url: str, place: _Parts) -> None:
+        self._at[place].append(url)
+        for length in range(len(place)):
+            self._inside[place[:length]].append(url)
+
+    def add(self, url: str) -> None:
+        """Note a further place.
+
+        Raises:
+            InvalidRequestError: as ``require_free``.
+        """
+        place = _parts(url)
+        self._require_free(url, place)
+        self._add(url, place)
+
+    def require_free(self, url: str) -> None:
+        """Return if ``url`` is none of the places, and neither contains the other.
+
+        Two bookies there would be one disk (H39), and each would see the other's files as its own.
+
+        Raises:
+            InvalidRequestError: the places overlap, or may overlap in a store that is not known
+                here.
+        """
+        self._require_free(url, _parts(url))
+
+    def _require_free(self, url: str, place: _Parts) -> None:
+        around = (self._at.get(place[:length], ()) for length in range(len(place) + 1))
+        others = chain(*around, self._inside.get(place, ()))
+        for other in others:
+            if not _are_in_one_store(url, other):
+                continue
+            there = _parts(other)
+            inner, outer = (url, other) if len(place) > len(there) else (other, url)
+            if place == there:
+                raise InvalidRequestError(
+                    f"{shown_url(url)} is given twice",
+                    hint="two URLs name the same place: give each place once",
+                )
+            raise InvalidRequestError(
+                f"{shown_url(inner)} lies inside {shown_url(outer)}",
+                hint="give the metadata store and each bookie an own directory, with nothing "
+                "else in it",
+            )
+
+    def has(self, url: str) -> bool:
+        """Whether ``url`` is one of the places."""
+        return any(_are_in_one_store(url, other) for other in self._at.get(_parts(url), ()))
+
+
+def require_apart(urls: Iterable[str]) -> None:
     """Return if all places of a cluster are distinct, and none lies inside another.
 
     Args:
@@ -78,36 +152,19 @@ def require_apart(urls: Sequence[str]) -> None:
         InvalidRequestError: two places overlap, or a URL names no place; or this machine does not
             know the store of a place that may overlap another.
     """
-    for number, url in enumerate(urls):
+    known = TakenPlaces(())
+    for url in urls:
         require_fit(unquote(url))
-        require_outside(url, urls[:number])
+        known.add(url)
 
 
 def require_outside(url: str, others: Iterable[str]) -> None:
     """Return if ``url`` equals none of the ``others``, and neither contains the other.
 
-    Two bookies there would be one disk (H39), and each would see the other's files as its own.
-
     Raises:
-        InvalidRequestError: the places overlap, or may overlap in a store that is not known here.
+        InvalidRequestError: as ``TakenPlaces.require_free``.
     """
-    place = _parts(url)
-    for other in others:
-        there = _parts(other)
-        shared = min(len(place), len(there))
-        if place[:shared] != there[:shared] or not _are_in_one_store(url, other):
-            continue
-        inner, outer = (url, other) if len(place) > len(there) else (other, url)
-        if place == there:
-            raise InvalidRequestError(
-                f"{shown_url(url)} is given twice",
-                hint="two URLs name the same place: give each place once",
-            )
-        raise InvalidRequestError(
-            f"{shown_url(inner)} lies inside {shown_url(outer)}",
-            hint="give the metadata store and each bookie an own directory, with nothing "
-            "else in it",
-        )
+    TakenPlaces(others).require_free(url)
 
 
 def _are_in_one_store(url: str, other: str) -> bool:
@@ -119,7 +176,7 @@ def _are_in_one_store(url: str, other: str) -> bool:
     return is_named_alike or open_objects(one).server() == open_objects(two).server()
 
 
-def _parts(url: str) -> tuple[str, ...]:
+def _parts(url: str) -> _Parts:
     """The leading path parts shared by all places inside this place, but for the store; links are
     followed.
     """
@@ -187,7 +244,7 @@ def admit(site: Site, url: str, bookie_id: str, *, accepts_risk: bool = False) -
         raise InvalidRequestError(
             f"there is a bookie {bookie_id!r} already", hint="`bkspark bookies` lists them"
         )
-    require_outside(url, [site.metadata_uri, *(record.place for record in site.bookies.values())])
+    site.places.require_free(url)
     place.require_suitable(found, site.group)
     risk = storage_risk(url, site.metadata_uri, is_accepted=accepts_risk)
     new_id = bookie_id or _free_id(site.bookies.keys() | site.removed | site.unreadable)
@@ -206,12 +263,21 @@ def admit(site: Site, url: str, bookie_id: str, *, accepts_risk: bool = False) -
     return NewBookie(place, found or cluster_format.encode_cookie(cookie), record)
 
 
+def admit_each(site: Site, wanted: Mapping[str, str], *, accepts_risk: bool) -> list[NewBookie]:
+    """Check all places, given by bookie id, before the first of them is changed; see ``admit``."""
+    return [
+        admit(site, url, bookie_id, accepts_risk=accepts_risk) for bookie_id, url in wanted.items()
+    ]
+
+
 def _require_new_place(site: Site, url: str) -> None:
     """Refuse the place of a registered bookie whose cookie is gone: emptied, or another disk.
 
     Raises:
         InvalidRequestError: a bookie is registered there; names the command that begins it anew.
     """
+    if not site.places.has(url):
+        return
     for bookie_id, record in site.bookies.items():
         if _parts(url) == _parts(record.place) and _are_in_one_store(url, record.place):
             raise InvalidRequestError(

@@ -415,14 +415,19 @@ class Cluster(BoundToProcess):
         """Check the place, as the first half of ``add_bookie``, with the same errors."""
         from bkspark.cluster import admission
 
+        return admission.admit(self.site(), url, bookie_id, accepts_risk=accepts_risk)
+
+    def site(self) -> "Site":
+        """What a new place is checked against."""
+        from bkspark.cluster import admission
+
         unreadable = set[str]()
         known = self._registered(leave_out_into(unreadable))
         removed = frozenset(name for name, record in known.items() if record.is_removed)
         bookies = {name: record for name, record in known.items() if name not in removed}
-        site = admission.Site(
+        return admission.Site(
             self.cluster_id, self.store.uri, bookies, removed, frozenset(unreadable), self.group
         )
-        return admission.admit(site, url, bookie_id, accepts_risk=accepts_risk)
 
     def register(self, new: "NewBookie", labels: Labels) -> BookieRecord:
         """Make the place a bookie with these labels, as the second half of ``add_bookie``.
@@ -485,16 +490,13 @@ def init_cluster(
     wanted = {f"bookie-{number}": url for number, url in enumerate(bookie_urls, start=1)}
     if metadata_stores.has_record(metadata_uri, layout.CLUSTER_KEY):
         with Cluster(metadata_uri) as cluster:
-            left = _left_to_make(cluster, wanted, group_id).items()
-            new = [cluster.admit(name, url, accepts_risk=accepts_risk) for name, url in left]
+            left = _left_to_make(cluster, wanted, group_id)
+            new = admission.admit_each(cluster.site(), left, accepts_risk=accepts_risk)
     else:
         risk = admission.storage_risk(store_uri, store_uri, is_accepted=accepts_risk)
         record = ClusterRecord(environment.token(), environment.now_ms(), risk, group_id)
         site = admission.Site(record.cluster_id, store_uri, {}, group=group_id)
-        new = [
-            admission.admit(site, url, bookie_id, accepts_risk=accepts_risk)
-            for bookie_id, url in wanted.items()
-        ]
+        new = admission.admit_each(site, wanted, accepts_risk=accepts_risk)
         make_cluster(metadata_uri, record)
     with Cluster(metadata_uri) as cluster:
         for bookie in new:

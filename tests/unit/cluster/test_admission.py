@@ -1,10 +1,14 @@
 """Making a cluster and adding to it: what was killed half-way is finished by the same command."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from itertools import combinations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bkspark.bookie import posix, posix_place, uri
 from bkspark.cli.health import risk_findings
@@ -291,7 +295,7 @@ def test_places_that_an_older_version_put_into_one_another_are_told(
     places.make(1)
     url = (places.folder / "disk-1" / "inner").as_uri()
     with monkeypatch.context() as older, Cluster(places.uri) as cluster:
-        older.setattr(admission, "require_outside", lambda _url, _others: None)
+        older.setattr(admission.TakenPlaces, "_require_free", lambda *_: None)
         cluster.add_bookie("", url)
         assert list(risk_findings(cluster, cluster.probe())) == []
     with Cluster(places.uri) as cluster:
@@ -302,6 +306,71 @@ def test_places_that_an_older_version_put_into_one_another_are_told(
 def test_places_beside_one_another_may_begin_alike(places: Places) -> None:
     init_cluster(places.uri, [(places.folder / name).as_uri() for name in ("a", "ab", "meta2")])
     assert len(places.usable()) == 3
+
+
+def looked_up(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> int:
+    """How often a place's links are followed meanwhile."""
+    asked, parts = list[str](), admission._parts
+
+    def counted(url: str) -> tuple[str, ...]:
+        asked.append(url)
+        return parts(url)
+
+    with monkeypatch.context() as counting:
+        counting.setattr(admission, "_parts", counted)
+        action()
+    return len(asked)
+
+
+def test_each_place_is_looked_up_as_often_whatever_the_number_of_bookies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With pairs of places it took minutes for a thousand bookies."""
+    counts = list[int]()
+    for count in (10, 20):
+        fresh = Places(tmp_path / f"{count}")
+        counts.append(looked_up(monkeypatch, partial(fresh.make, count)))
+        with Cluster(fresh.uri) as cluster:
+            added = (fresh.folder / "one-more").as_uri()
+            one = looked_up(monkeypatch, partial(cluster.add_bookie, "", added))
+            probed = cluster.probe()
+            told = looked_up(monkeypatch, lambda: list(risk_findings(cluster, probed)))  # noqa: B023
+        assert (one, told) == (count + 3, count + 2)
+    assert counts[1] - counts[0] == 30  # three for each bookie
+
+
+def test_the_rest_of_a_killed_init_looks_the_bookies_up_once(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places.make(10)
+    with Cluster(places.uri) as cluster:
+        for number in range(6, 11):
+            for kept in (places.folder / "meta" / "bookies" / f"bookie-{number}").iterdir():
+                kept.unlink()
+        assert len(cluster.bookies()) == 5
+    assert looked_up(monkeypatch, partial(places.make, 10)) < 40
+    assert len(places.usable()) == 10
+
+
+paths = st.lists(st.sampled_from("ab"), min_size=1, max_size=3).map("/".join)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@given(st.lists(paths, max_size=5), st.lists(st.sampled_from(["memory", "s3"]), min_size=5))
+def test_places_are_apart_if_each_pair_of_them_is(inner: list[str], schemes: list[str]) -> None:
+    urls = [f"{scheme}://bucket/{path}" for scheme, path in zip(schemes, inner)]
+    own = [(url.partition(":")[0], url.split("/")) for url in urls]
+    overlap = any(
+        one[0] == two[0] and (one == two if one[0] == "memory" else begins_alike(one[1], two[1]))
+        for one, two in combinations(own, 2)
+    )
+    with pytest.raises(InvalidRequestError) if overlap else nullcontext():
+        admission.require_apart(urls)
+
+
+def begins_alike(one: list[str], two: list[str]) -> bool:
+    length = min(len(one), len(two))
+    return one[:length] == two[:length]
 
 
 def test_prefixes_of_one_bucket_are_places_like_folders() -> None:
