@@ -75,16 +75,16 @@ class Usable(list[Candidate]):
 
     Attributes:
         problem: why the first excluded bookie is unusable, in one line; empty if all are usable.
-        is_part: whether there are other bookies, which were not looked at.
+        others: ids of other bookies, which were not looked at.
         addresses: of the bookies looked at, usable or not.
     """
 
     problem = ""
-    is_part = False
 
     def __init__(self, found: Iterable[Candidate] = ()) -> None:
         super().__init__(found)
         self.addresses: dict[Member, BookieAddress] = {}
+        self.others: list[str] = []
 
 
 def usable(statuses: Iterable[BookieStatus], lost: Collection[Member]) -> Usable:

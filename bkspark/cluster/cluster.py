@@ -36,7 +36,10 @@ from bkspark.storage.address import canonical, shown_url, with_store
 
 # Only what makes bookies imports these checks: each process that Spark starts opens a cluster.
 if TYPE_CHECKING:
-    from bkspark.cluster.admission import NewBookie
+    from bkspark.cluster.admission import NewBookie, Site
+
+DOMAINS_READ_MAX = 256
+"""Records that a search for other failure domains reads at once."""
 
 
 class Cluster(BoundToProcess):
@@ -241,6 +244,20 @@ class Cluster(BoundToProcess):
                     self._places[address.member] = address
         return {member: self._places[member] for member in wanted if member in self._places}
 
+    def present(
+        self, bookie_ids: Iterable[str], step_over: StepOver | None = None
+    ) -> dict[Member, BookieAddress]:
+        """The registered members with these ids, in whatever incarnation, and their places."""
+        names = sorted({*bookie_ids} - self.left_out)
+        answers = self.store.get_each(layout.BOOKIES_PREFIX, names)
+        found = self.registrations.of_all(answers, step_over).values()
+        addresses = (self.address(record) for record in found if not record.is_removed)
+        return {address.member: address for address in addresses}
+
+    def count_others(self, bookie_ids: Collection[str], enough: int) -> int:
+        """The number of other registered bookies, or ``enough`` if there are more."""
+        return len(self._drawn(bookie_ids, enough, None)[0])
+
     def forget_address(self, member: Member) -> None:
         """Look the place of ``member`` up again when it is needed next."""
         self._places.pop(member, None)
@@ -333,6 +350,7 @@ class Cluster(BoundToProcess):
         enough: int | None = None,
         needed: int = 0,
         at_most: int | None = None,
+        among: Sequence[str] | None = None,
     ) -> Usable:
         """Bookies that may join an ensemble now, without those declared lost.
 
@@ -341,8 +359,9 @@ class Cluster(BoundToProcess):
         Args:
             exclude, enough, needed: see ``probe``.
             at_most: look at so many bookies, drawn by chance; None for all.
+            among: ids of the only bookies to draw from; None for all bookies.
         """
-        records, is_part = self._drawn(exclude, at_most)
+        records, others = self._drawn(exclude, at_most, among)
         unknown = set[str]()
         lost = self.lost_members(leave_out_into(unknown), {record.bookie_id for record in records})
         asked = [record for record in records if record.bookie_id not in unknown]
@@ -350,25 +369,50 @@ class Cluster(BoundToProcess):
         for status in statuses:
             note_fullness(self.registrations, status)
         found = usable(statuses, lost)
-        found.is_part = is_part
+        found.others = others
         found.addresses = {a.member: a for a in map(self.address, records)}
         return found
 
     def _drawn(
-        self, exclude: Collection[str], at_most: int | None
-    ) -> tuple[list[BookieRecord], bool]:
-        """Return the records of bookies drawn by chance, and whether there are others."""
-        is_part = False
+        self, exclude: Collection[str], at_most: int | None, among: Sequence[str] | None
+    ) -> tuple[list[BookieRecord], list[str]]:
+        """Return the records of bookies drawn by chance, and the ids of the others."""
+        others: list[str] = []
 
         def chosen(names: Sequence[str]) -> Sequence[str]:
-            nonlocal is_part
             free = [name for name in names if name not in exclude and name not in self.left_out]
-            is_part = at_most is not None and len(free) > at_most
-            return sorted(free, key=lambda _: environment.draw())[:at_most] if is_part else free
+            if at_most is None or len(free) <= at_most:
+                return free
+            drawn = sorted(free, key=lambda _: environment.draw())
+            others.extend(drawn[at_most:])
+            return drawn[:at_most]
 
-        answers = self.store.get_some(layout.BOOKIES_PREFIX, chosen)
-        found = self.registrations.of_all(answers, leave_out)
-        return [record for record in found.values() if not record.is_removed], is_part
+        if among is None:
+            answers = self.store.get_some(layout.BOOKIES_PREFIX, chosen)
+        else:
+            answers = self.store.get_each(layout.BOOKIES_PREFIX, chosen(among))
+        found = self._noting_domains(self.registrations.of_all(answers, leave_out))
+        return [record for record in found.values() if not record.is_removed], others
+
+    def _noting_domains(self, found: dict[str, BookieRecord]) -> dict[str, BookieRecord]:
+        domains = environment.the_one(HangMemory).domains(self.cluster_id)
+        for name, record in found.items():
+            domains[name] = "" if record.is_removed else record.domain
+        return found
+
+    def in_other_domains(self, names: Sequence[str], used: Collection[str]) -> list[str]:
+        """Return the bookies among ``names`` whose failure domains are not ``used``.
+
+        This process remembers domains. It reads the records of at most ``DOMAINS_READ_MAX`` bookies
+        that it has not met, drawn by chance; it counts the others as in used domains.
+        """
+        domains = environment.the_one(HangMemory).domains(self.cluster_id)
+        unknown = [name for name in names if name not in domains]
+        if unknown:
+            drawn = sorted(unknown, key=lambda _: environment.draw())[:DOMAINS_READ_MAX]
+            answers = self.store.get_each(layout.BOOKIES_PREFIX, drawn)
+            self._noting_domains(self.registrations.of_all(answers, leave_out))
+        return [name for name in names if domains.get(name) and domains[name] not in used]
 
     def note_failure(self, member: Member) -> None:
         """Note that a writer could not use a bookie; placement avoids it after some failures."""

@@ -82,7 +82,7 @@ def naming(refused: Mapping[str, str]) -> Iterator[None]:
 SPARES_MAX = 4
 """More bookies do not fail during one write, unless all fail together."""
 
-DRAWN_MIN = 32
+DRAWN_MIN = 16
 """Bookies that a writer looks at, drawn by chance, in a cluster that has more."""
 
 DRAWN_TIMES = 4
@@ -450,7 +450,8 @@ class _Pool:
     """Bookies that may join an ensemble now (``Cluster.refresh_candidates``).
 
     A large cluster is not looked at as a whole: some bookies are drawn by chance. The others are
-    looked at only if those drawn are too few, or share failure domains.
+    looked at only if those drawn are too few. If those drawn share failure domains, bookies of
+    other domains are looked at, as far as this process knows of any.
 
     Attributes:
         addresses: of the bookies looked at, and of ``near``.
@@ -475,10 +476,12 @@ class _Pool:
             cluster.refresh_candidates, exclude=exclude, enough=enough, needed=needed
         )
         self._suspects = cluster.suspects
-        at_most = None if wanted is None else max(DRAWN_MIN, DRAWN_TIMES * wanted)
+        self._elsewhere = cluster.in_other_domains
+        self._has_searched = False
+        at_most = self._at_most = None if wanted is None else max(DRAWN_MIN, DRAWN_TIMES * wanted)
         with freshness.from_begin():
             self._candidates = self._look(at_most=at_most)
-            if self._candidates.is_part and len(self._candidates) < (wanted or 0):
+            if self._candidates.others and len(self._candidates) < (wanted or 0):
                 self._candidates = self._look()
             known = cluster.addresses_of(near, leave_out)
         self.addresses = {**known, **self._candidates.addresses}
@@ -529,15 +532,34 @@ class _Pool:
     def _chosen(
         self, choose: Callable[[], list[Candidate]], near: Collection[BookieAddress] = ()
     ) -> list[BookieAddress]:
-        """Choose among the bookies looked at, and look at all if these are not good enough."""
-        if self._candidates.is_part:
-            with suppress(NotEnoughBookiesError):
+        """Choose among the bookies looked at, and look at others if these are not good enough."""
+        with suppress(NotEnoughBookiesError):
+            while self._candidates.others:
                 chosen = [self.addresses[one.member] for one in choose()]
-                if _is_spread([*chosen, *near]):
+                if _is_spread([*chosen, *near]) or not self._look_elsewhere():
                     return chosen
+        if self._candidates.others:
             self._candidates = self._look()
             self.addresses = {**self.addresses, **self._candidates.addresses}
         return [self.addresses[one.member] for one in choose()]
+
+    def _look_elsewhere(self) -> bool:
+        """Look at some bookies of other failure domains, once; False if none is known."""
+        known = self._candidates
+        if self._has_searched:
+            return False
+        self._has_searched = True
+        used = {address.domain for address in known.addresses.values()}
+        names = self._elsewhere(known.others, used)
+        if not names:
+            return False
+        found = self._look(at_most=self._at_most, among=names)
+        known.extend(found)
+        known.addresses |= found.addresses
+        self.addresses = {**self.addresses, **found.addresses}
+        asked = set(names).difference(found.others)
+        known.others = [name for name in known.others if name not in asked]
+        return True
 
     def spares(
         self, ensemble: Collection[BookieAddress], refused: Collection[str] = ()

@@ -130,6 +130,8 @@ class FanOut(Generic[M]):
                 event = self._next(until)
                 if event is not None:
                     asked.take(*event)
+                    while asked.only_waits and not self._inbox.empty():
+                        asked.take(*self._received())
                     continue
                 if on_late is not None and asked.is_late(until):
                     on_late([*asked.waited])
@@ -154,9 +156,12 @@ class FanOut(Generic[M]):
     def _next(self, until: float) -> tuple[M, Future[Any]] | None:
         """The next answer, to any question; None if none comes in time."""
         try:
-            member, answer = self._inbox.get(timeout=max(0.0, until - environment.monotonic()))
+            return self._received(max(0.0, until - environment.monotonic()))
         except environment.Empty:
             return None
+
+    def _received(self, seconds: float = 0.0) -> tuple[M, Future[Any]]:
+        member, answer = self._inbox.get(timeout=seconds)
         self.under_way.pop(member, None)
         return member, answer
 
@@ -236,10 +241,16 @@ class _Asked(Generic[M, T]):
         self._usable = 0
         self._is_enough = False
         self._ended: dict[M, Future[T]] = {}
+        self._unslept: list[PendingAnswer[T]] = []
 
     @property
     def goes_on(self) -> bool:
         return bool(self._turn or self.waited)
+
+    @property
+    def only_waits(self) -> bool:
+        """Whether all members were asked, and some have not answered."""
+        return bool(self.waited and not self._turn)
 
     def begin(self) -> float:
         """Ask the members whose turn it is; return until when to wait for the next answer."""
@@ -258,11 +269,12 @@ class _Asked(Generic[M, T]):
 
     def sleep(self, until: float) -> None:
         """Sleep through the answers if all are awaited, to save a wake-up for each."""
-        answers = [waited.own for waited in self.waited.values()]
-        if self._quota.enough == math.inf and not self._turn and None not in answers:
-            for answer in answers:
-                if isinstance(answer, PendingAnswer):
-                    answer.is_there_within(max(0.0, until - environment.monotonic()))
+        if not self._unslept or self._quota.enough != math.inf or self._turn:
+            return
+        if all(waited.own is not None for waited in self.waited.values()):
+            for answer in self._unslept:
+                answer.is_there_within(max(0.0, until - environment.monotonic()))
+            self._unslept.clear()  # each once: the cost grows with the members
 
     def take(self, member: M, answer: Future[T]) -> None:
         """Take ``answer``; if it answers an older question, ask the present question now."""
@@ -306,6 +318,8 @@ class _Asked(Generic[M, T]):
     def _ask(self, member: M) -> None:
         waited = self.waited[member]
         waited.own = self._fan_out.begin(member, partial(self._question, member))
+        if isinstance(waited.own, PendingAnswer):
+            self._unslept.append(waited.own)
         if isinstance(waited.own, PendingAnswer) and not self._timeouts.is_cut:
             waited.patience = Patience(waited.own.progress)
             if waited.patience.looks_at_half_time:

@@ -12,6 +12,7 @@ from bkspark.errors import OutcomeUnknownError
 from bkspark.metadata import freshness, patience
 from bkspark.metadata.contract import (
     Answer,
+    ListsNames,
     MetadataStore,
     ReadsTogether,
     VersionedBytes,
@@ -186,6 +187,7 @@ class HangMemory:
         self._guard = threading.Lock()
         self._owed: dict[Hashable, dict[Future[Any], float]] = {}
         self._quarantines: dict[str, Quarantine] = {}
+        self._domains: dict[str, dict[str, str]] = {}
 
     def gave_up(self, place: Hashable, answer: "Future[Any]") -> None:
         """Note that ``answer`` did not come within the full time limit."""
@@ -215,6 +217,13 @@ class HangMemory:
     def quarantine(self, cluster_id: str) -> Quarantine:
         """The bookies of a cluster that failed lately."""
         return self._quarantines.setdefault(cluster_id, Quarantine())
+
+    def domains(self, cluster_id: str) -> dict[str, str]:
+        """The failure domains of a cluster's bookies, as last read; of removed bookies empty.
+
+        A bookie that was moved since may be in another domain. Only preferences rest on this.
+        """
+        return self._domains.setdefault(cluster_id, {})
 
 
 # --- timed store ---------------------------------------------------------------------------------
@@ -329,8 +338,13 @@ class TimedStore(BoundToProcess):
     def get_some(
         self, prefix: str, chosen: Callable[[Sequence[str]], Iterable[str]]
     ) -> dict[str, Callable[[], VersionedBytes | None]]:
-        """The same for the records that are ``chosen`` of those that ``list`` shows."""
-        return self._each(prefix, lambda: chosen(self._inner.list(prefix)))
+        """The same for the records that are ``chosen`` of those that ``list`` shows.
+
+        ``chosen`` may get further names, of records that are not there.
+        """
+        inner = self._inner
+        listed = inner.names if isinstance(inner, ListsNames) else inner.list
+        return self._each(prefix, lambda: chosen(listed(prefix)))
 
     def get_each(
         self, prefix: str, names: Iterable[str]

@@ -85,6 +85,15 @@ class ReadsTogether(Protocol):
         ...
 
 
+@runtime_checkable
+class ListsNames(Protocol):
+    """A store that lists names at a lower price than records."""
+
+    def names(self, prefix: str) -> list[str]:
+        """The names of ``list``, and perhaps others, for which ``get`` finds no record."""
+        ...
+
+
 def answered(question: Answer) -> Answer:
     """Ask now; return a function that returns the answer, or raises the error of bkspark."""
     try:

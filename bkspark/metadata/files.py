@@ -94,6 +94,11 @@ class FileMetadataStore(VersionedStore):
                     hint="create or mount the folder above it first",
                 ) from error
 
+    def names(self, prefix: str) -> list[str]:
+        """As of ``ListsNames``: no record is looked at."""
+        with self._records(f"list {contract.key(prefix)!r}") as records:
+            return records.names(prefix)
+
     def get_keys(self, keys: Sequence[str]) -> dict[str, Answer]:
         """As of ``ReadsTogether``: the root is opened, and the marker read, once for all keys."""
         found: dict[str, Answer] = {}

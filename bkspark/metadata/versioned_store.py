@@ -150,9 +150,12 @@ class VersionedRecords:
             and self._directory.read(_version_path(key, seen.version)) == seen.value
         )
 
+    def names(self, prefix: str) -> list[str]:
+        """The names of ``list``, and of records that were deleted or never completed."""
+        return sorted(name[:-1] for name in self._directory.list(prefix) if name.endswith("/"))
+
     def list(self, prefix: str) -> list[str]:
-        listed = [name[:-1] for name in self._directory.list(prefix) if name.endswith("/")]
-        return sorted(name for name in listed if self._may_be_live(f"{prefix}/{name}"))
+        return [name for name in self.names(prefix) if self._may_be_live(f"{prefix}/{name}")]
 
     def delete(self, key: str) -> None:
         folder = key.rpartition("/")[0]

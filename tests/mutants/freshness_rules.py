@@ -70,7 +70,7 @@ MUTANTS = (
     Mutant(
         "bookies that were not drawn make a ledger smaller",
         "_Pool.__init__",
-        Replace("self._candidates.is_part and len(self._candidates) < (wanted or 0)", "False"),
+        Replace("self._candidates.others and len(self._candidates) < (wanted or 0)", "False"),
         (f"{ADDRESSES}::test_bookies_that_cannot_be_used_make_no_ledger_smaller",),
     ),
     Mutant(

@@ -160,7 +160,9 @@ MUTANTS = (
     Mutant(
         "a recovery stops where the record of a lost bookie is unreadable",
         "Recoverer._answer",
-        Replace("self._cluster.lost_members(leave_out)", "self._cluster.lost_members()"),
+        Replace(
+            "self._cluster.lost_members(leave_out, self._names)", "self._cluster.lost_members()"
+        ),
         (LOST_GO_ON,),
     ),
     Mutant(
@@ -232,7 +234,7 @@ MUTANTS = (
     Mutant(
         "a recovery takes a bookie whose record cannot be read for one that is gone",
         "Recoverer._addresses",
-        Replace("leave_out_unless(named)", "leave_out_unless(())"),
+        Replace("leave_out_unless(self._names)", "leave_out_unless(())"),
         (
             f"{BETWEEN}"
             "::test_an_unreadable_record_of_a_bookie_stops_recoveries_of_its_own_ledgers_only",
@@ -276,7 +278,7 @@ MUTANTS = (
     ),
     Mutant(
         "the id of a bookie whose record cannot be read is given again",
-        "Cluster.admit",
+        "Cluster.site",
         Replace("frozenset(unreadable)", "frozenset()"),
         (f"{DAMAGED}::test_a_bookie_is_added_although_the_record_of_another_cannot_be_read",),
     ),

@@ -1,6 +1,6 @@
 """Copy to one bookie the missing entries of one place: the instruction of a repair."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bkspark import environment
@@ -206,8 +206,14 @@ class Sources:
     cluster_id: str
     known: Mapping[Member, BookieAddress]
 
-    def addresses(self, _step_over: StepOver | None = None) -> Mapping[Member, BookieAddress]:
-        return self.known
+    def addresses_of(
+        self,
+        members: Iterable[Member],
+        _step_over: StepOver | None = None,
+        *,
+        is_anew: bool = False,  # noqa: ARG002 - as a Cluster has it
+    ) -> Mapping[Member, BookieAddress]:
+        return {member: self.known[member] for member in members if member in self.known}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ and missing copies, absent bookies and bookies that hang are skipped, and noted 
 
 import logging
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -72,7 +72,9 @@ class Places(Protocol):
     @property
     def cluster_id(self) -> str: ...
 
-    def addresses(self, step_over: StepOver | None = None, /) -> Mapping[Member, BookieAddress]: ...
+    def addresses_of(
+        self, members: Iterable[Member], step_over: StepOver | None = None, /, *, is_anew: bool
+    ) -> Mapping[Member, BookieAddress]: ...
 
 
 class EntryReader:
@@ -108,7 +110,7 @@ class EntryReader:
             lambda member: BookieClient(self._address(member)), self._progress
         )
         self._turn = turn
-        self._addresses = cluster.addresses(leave_out)
+        self._addresses: dict[Member, BookieAddress | None] = {}
         self._journals: dict[Member, MemberJournals] = {}
         self._journals_of = journals_of
         self._pages: deque[tuple[Member, JournalPage]] = deque()
@@ -116,8 +118,15 @@ class EntryReader:
         self._refused: list[AddRecord] = []
 
     def refresh_addresses(self) -> None:
-        """Look up the present addresses of the bookies."""
-        self._addresses = self._cluster.addresses(leave_out)
+        """Look the bookies up again when they are asked next."""
+        self._addresses = {}
+
+    def _look_up(self, members: Iterable[Member]) -> None:
+        """Look up the members that this reader has not met: those of its ledger alone."""
+        new = [member for member in members if member not in self._addresses]
+        if new:
+            found = self._cluster.addresses_of(new, leave_out, is_anew=True)
+            self._addresses |= {member: found.get(member) for member in new}
 
     def ends(
         self, ledger: LedgerMetadata, is_enough: IsEnough, timeout: float | None = None
@@ -130,6 +139,7 @@ class EntryReader:
             return is_enough(ends)
 
         members = Locations(ledger).last.members
+        self._look_up(members)
         self._fan_out.ask(
             members,
             lambda member: self._member(member).end(ledger),
@@ -171,6 +181,7 @@ class EntryReader:
         Args:
             only_new: whether they look only for journals that appeared since the last look.
         """
+        self._look_up(members)
         ledger, entry_id, refused = replies.ledger, replies.entry_id, tuple(self._refused)
         showed: list[Member] = []
 
@@ -207,8 +218,10 @@ class EntryReader:
         """Return the first entry of the next record of which an answering bookie has a part."""
         begin = Locations(ledger).next_begin(entry_id)
         found = [] if begin is None else [begin]
+        members = self._order(ledger, entry_id)
+        self._look_up(members)
         answers = self._fan_out.ask(
-            self._order(ledger, entry_id),
+            members,
             lambda member: self._member(member).first_after(ledger, entry_id),
             self._settings.all_at_once,
         )
@@ -219,8 +232,10 @@ class EntryReader:
         """Return where pages begin in the journals of all answering members, up to entry
         ``end``.
         """
+        members = Locations(ledger).members
+        self._look_up(members)
         answers = self._fan_out.ask(
-            Locations(ledger).members,
+            members,
             lambda member: self._member(member).index(ledger, end),
             self._settings.all_at_once,
         )

@@ -549,7 +549,8 @@ class Recoverer:
         if asked and self.opener is not None:
             match asked[0]:
                 case Take():
-                    others = len(self._known) - self._ledger.quorum.ensemble_size
+                    size = self._ledger.quorum.ensemble_size
+                    others = self._cluster.count_others(self._names, size)
                     return self.opener.take(asked, self._ledger, others)
                 case LookAgain():
                     return self.opener.look_again(asked, self._ledger)
@@ -568,7 +569,7 @@ class Recoverer:
             case steps.TakeOver():
                 return self.take_over()
             case steps.ListLost():
-                return steps.DeclaredLost(self._cluster.lost_members(leave_out))
+                return steps.DeclaredLost(self._cluster.lost_members(leave_out, self._names))
             case steps.Ask(loss):
                 return steps.Consent(self._accepts_loss(loss))
             case steps.ChooseSpares():
@@ -628,16 +629,20 @@ class Recoverer:
             found = ensembles.stand_ins(
                 self._cluster, wanted.count, exclude=wanted.exclude, near=wanted.near
             )
+            self._known |= {address.member: address for address in found}
         return steps.Spares(tuple(address.member for address in found))
 
     def _addresses(self) -> dict[Member, BookieAddress]:
-        """Return the addresses of all bookies.
+        """Return the addresses of the bookies that the ledger names, as they are registered now.
 
         Raises:
-            BookKeeperError: the record of a bookie named by the ledger is unreadable.
+            BookKeeperError: the record of one of them is unreadable.
         """
-        named = {member.bookie_id for member in Locations(self._ledger).members}
-        return self._cluster.addresses(leave_out_unless(named))
+        return self._cluster.present(self._names, leave_out_unless(self._names))
+
+    @property
+    def _names(self) -> frozenset[str]:
+        return frozenset(member.bookie_id for member in Locations(self._ledger).members)
 
     def _address(self, member: Member) -> BookieAddress:
         return self._known[member]

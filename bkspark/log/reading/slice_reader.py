@@ -173,16 +173,16 @@ class SliceReader:
                 except NoSuchLedgerError as error:
                     self._let_go(cluster, begin, end, item.ledger_id, error)
                     return None
-                addresses = cluster.addresses()
+                location = Locations(now).of_entry(item.first_entry_id)
+                window = location.holders(item.entry_log.stripe)
+                found = cluster.addresses_of(window, is_anew=True)
         except NoSuchEntryError:
             raise
         except BookKeeperError:
             if self.fails_on_loss:
                 return ()
             raise
-        window = Locations(now).of_entry(item.first_entry_id).holders(item.entry_log.stripe)
-        found = [addresses[member] for member in window if member in addresses]
-        return tuple(address for address in found if address not in tried)
+        return tuple(address for address in found.values() if address not in tried)
 
     def _let_go(
         self, cluster: "Cluster", begin: int, end: int, ledger_id: int, error: NoSuchLedgerError

@@ -12,6 +12,7 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster import ensembles
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
+from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.log.batch import commit as batch_commit
 from bkspark.protocol.apart import Apart
@@ -232,7 +233,8 @@ def test_a_new_fragment_of_a_striped_ledger_has_them_in_each_write_set(
 
 
 def test_a_recovery_takes_any_bookie_and_an_audit_tells_it(rig: Rig, keeper: BookKeeper) -> None:
-    handle = keeper.create_ledger(min_distinct=TWO, ack_quorum_size=3)
+    silent = WriterSettings(explicit_lac_ms=3_600_000)  # the entry must be written back
+    handle = keeper.create_ledger(min_distinct=TWO, ack_quorum_size=3, settings=silent)
     handle.append(b"one")
     victim = names_of(handle)[member_of_rack(rig, handle, "b")]
     rig.lose(victim)

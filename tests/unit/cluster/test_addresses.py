@@ -1,14 +1,19 @@
 """Addresses are looked up by member, and remembered; new ledgers look at a part of many bookies."""
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 import pytest
 
 from bkspark import environment
+from bkspark.bookie.memory import MemoryStorage
+from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster import ensembles
-from bkspark.cluster.cluster import Cluster, init_cluster
+from bkspark.cluster.cluster import DOMAINS_READ_MAX, Cluster, init_cluster
+from bkspark.cluster.hanging import HangMemory
 from bkspark.cluster.log_messages import leave_out
 from bkspark.errors import BookieUnavailableError
 from bkspark.format import arrow_schema
@@ -22,6 +27,7 @@ from bkspark.protocol.ledger.metadata import DigestSpec, Member
 from bkspark.protocol.ledger.quorum import Quorum
 
 MANY = 100
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -161,6 +167,60 @@ def test_the_cost_of_a_ledger_does_not_grow_with_the_bookies(asked: list[str]) -
             costs.append(len(asked))
             assert asked.count("list bookies") == 1
     assert costs[0] == costs[1] <= ensembles.DRAWN_MIN + 10
+
+
+@pytest.fixture
+def one_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All bookies are in one failure domain, as those of one bucket or disk."""
+    monkeypatch.setattr(MemoryStorage, "failure_domain", lambda _self: "one-bucket")
+
+
+@pytest.mark.usefixtures("one_bucket")
+def test_what_is_asked_does_not_grow_with_a_thousand_bookies(asked: list[str]) -> None:
+    counts = list[list[int]]()
+    for count in (3, 100, 1000):
+        with cluster_of(count) as cluster:
+            for _ in range(4):
+                create(cluster)  # this process has met the bookies then
+            counts.append(questions(cluster, asked))
+    few, many, most = counts
+    assert many == most
+    assert many[0] <= few[0] + ensembles.DRAWN_MIN  # a look at some bookies drawn by chance
+    assert many[1:] == few[1:]
+
+
+def questions(cluster: Cluster, asked: list[str]) -> list[int]:
+    """What the metadata store is asked by a new ledger, a reader that opens, a poll, a recovery."""
+    with BookKeeper(cluster.uri) as keeper:
+        found = list[int]()
+
+        def counted(action: Callable[[], T]) -> T:
+            asked.clear()
+            done = action()
+            found.append(len(asked))
+            return done
+
+        handle = counted(keeper.create_ledger)
+        handle.append(b"one")
+        opened = partial(keeper.open_ledger, handle.ledger_id)
+        reader = counted(partial(opened, recovery=False))
+        counted(reader.read_last_add_confirmed)
+        counted(lambda: list(reader.read_unconfirmed(0, 0)))
+        counted(partial(keeper.recover_ledger, handle.ledger_id))
+        return found
+
+
+@pytest.mark.usefixtures("one_bucket")
+def test_a_search_for_other_domains_reads_some_records_at_once(asked: list[str]) -> None:
+    """So a process that has met no bookie yet makes a ledger of a large cluster soon."""
+    with cluster_of(400) as cluster:
+        environment.the_one(HangMemory).domains(cluster.cluster_id).clear()
+        asked.clear()
+        create(cluster)
+        own = len(asked)
+        create(cluster)
+    assert DOMAINS_READ_MAX <= own <= DOMAINS_READ_MAX + ensembles.DRAWN_MIN + 10
+    assert len(asked) - own < own
 
 
 def test_each_of_many_bookies_has_its_turn() -> None:
