@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -34,14 +35,15 @@ class Site:
         return f"{self.path}:{self.function}"
 
 
-def sites() -> list[Site]:
+@cache
+def sites() -> tuple[Site, ...]:
     """All of the package, in order."""
     found = list[Site]()
     for file in sorted(PACKAGE.rglob("*.py")):
         path = str(file.relative_to(PACKAGE))
         if not path.startswith(NOT_CLIENTS):
             found += _sites_in(f"bkspark/{path}", ast.parse(file.read_text(encoding="utf-8")), "")
-    return sorted(found)
+    return tuple(sorted(found))
 
 
 def _sites_in(path: str, node: ast.AST, function: str) -> Iterator[Site]:

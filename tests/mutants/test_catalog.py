@@ -3,6 +3,7 @@
 import ast
 import pickle
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -49,17 +50,29 @@ def require_change(mutant: Mutant) -> None:
         case [Text()]:
             where.changed(text_of(where.path), mutant.changes)
         case changes:
-            stored, shown = node_at(where)
+            original, stored = node_at(where)
             changed = pickle.loads(stored)
             apply(changes, changed)
-            assert ast.dump(changed) != shown, "nothing changes"
+            assert not is_equal(changed, original), "nothing changes"
 
 
 @cache
-def node_at(where: Place) -> tuple[bytes, str]:
-    """What stands there, to be copied (pickles are copied sooner than trees), and as a text."""
+def node_at(where: Place) -> tuple[ast.AST, bytes]:
+    """What stands there, also to be copied: pickles are copied sooner than trees."""
     node = where.find(tree_of(where.path))
-    return pickle.dumps(node), ast.dump(node)
+    return node, pickle.dumps(node)
+
+
+def is_equal(one: Any, other: Any) -> bool:
+    """Whether two trees are, without a look behind the first difference."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(is_equal, one, other))
+    if isinstance(one, ast.AST):
+        fields = ((getattr(one, name, None), getattr(other, name, None)) for name in one._fields)
+        return all(is_equal(*pair) for pair in fields)
+    return bool(one == other)
 
 
 @cache

@@ -1,6 +1,7 @@
 """Every state of small worlds with upkeep beside their clients, and proof that it would notice."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -16,7 +17,7 @@ from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.upkeep import repairing
 from bkspark.protocol.upkeep.repairing import Place
 from tests.simulation.__main__ import main
-from tests.simulation.states.search import Search
+from tests.simulation.states.search import Found, Search
 from tests.simulation.states.upkeep import Order, Scope, UpkeepSteps, search
 from tests.simulation.states.world import Rules
 
@@ -154,11 +155,18 @@ BROKEN_DECISIONS: dict[str, tuple[tuple[mutants.Change, ...], Scope, str]] = {
 }
 
 
+@cache
+def searched(scope: Scope) -> tuple[Found, set[str]]:
+    """What was found, and what jobs did."""
+    steps = UpkeepSteps(scope)
+    return Search(scope, steps).run(None), steps.happened
+
+
 @pytest.mark.parametrize("scope", always(SCOPES[:2], SCOPES), ids=str)
 def test_no_state_of_upkeep_breaks_a_promise(
     scope: Scope, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = search(scope)
+    found, _ = searched(scope)
     with capsys.disabled():
         print(f"\n{found}")
     assert not found.violation, str(found)
@@ -195,11 +203,7 @@ def test_a_decision_that_is_broken_is_noticed(name: str) -> None:
 
 def test_jobs_come_to_their_ends() -> None:
     """Otherwise the states above would tell nothing of them."""
-    happened: set[str] = set()
-    for scope in (SMALL, DELETED):
-        steps = UpkeepSteps(scope)
-        Search(scope, steps).run(None)
-        happened |= steps.happened
+    happened = set[str]().union(*(searched(scope)[1] for scope in (SMALL, DELETED)))
     done = {"repair: swaps", "repair: its record changed", "collect: stores who has left"}
     assert happened >= {*done, "collect: removes what 0 has", "delete: the record goes"}
 

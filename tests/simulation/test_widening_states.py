@@ -1,6 +1,7 @@
 """Every state of small worlds with a ledger that was made too small, and what is noticed there."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -8,7 +9,7 @@ from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, MadeSmaller
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.upkeep import repairing
-from tests.simulation.states.search import Search
+from tests.simulation.states.search import Found, Search
 from tests.simulation.states.upkeep import Order
 from tests.simulation.states.widening import Scope, WideningSteps, search
 
@@ -90,11 +91,18 @@ BROKEN_DECISIONS: dict[str, tuple[tuple[mutants.Change, ...], Scope, str]] = {
 }
 
 
+@cache
+def searched(scope: Scope) -> tuple[Found, set[str]]:
+    """What was found, and what jobs did."""
+    steps = WideningSteps(scope)
+    return Search(scope, steps).run(None), steps.happened
+
+
 @pytest.mark.parametrize("scope", always(SCOPES[:4], SCOPES), ids=str)
 def test_no_state_of_a_widening_breaks_a_promise(
     scope: Scope, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = search(scope)
+    found, _ = searched(scope)
     with capsys.disabled():
         print(f"\n{found}")
     assert not found.violation, str(found)
@@ -118,9 +126,8 @@ def test_a_decision_that_is_broken_is_noticed(name: str) -> None:
 
 def test_ledgers_are_widened_and_races_are_lost() -> None:
     """Otherwise the states above would tell nothing."""
-    steps = WideningSteps(TWICE)
-    Search(TWICE, steps).run(None)
-    assert steps.happened >= {
+    _, happened = searched(TWICE)
+    assert happened >= {
         "widen: widens",
         "widen: it is well",
         "widen: its record changed",

@@ -108,6 +108,7 @@ each = pytest.mark.parametrize("first", always([0], range(STEP)))
 WRITES = ("append", "put", "put_new", "create", "open_journal")
 
 
+@pytest.mark.parametrize("scene", always(["first", "displaced", "spare"], KINDS), indirect=True)
 @pytest.mark.parametrize(
     "moment", always([Moment.HALF], [Moment.BEFORE, Moment.HALF]), ids=lambda moment: moment.name
 )
