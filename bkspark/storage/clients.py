@@ -42,9 +42,18 @@ class Clients(Generic[T]):
                     self._made[name] = self._make(store, account)
         return self._made[name]
 
+    def have(self, store: str) -> bool:
+        """Whether a client of the store was made."""
+        return any(name == store for name, _ in list(self._made))
+
     def forked(self) -> None:
         _inherited.append(self._made)
         self.begin()
+
+
+def have(store: str) -> bool:
+    """Whether this process has a client of any kind for the store."""
+    return any(clients.have(store) for clients in list(_all))
 
 
 def forget() -> None:

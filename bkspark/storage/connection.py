@@ -35,7 +35,7 @@ from typing import Any, TypeVar
 
 from bkspark import environment, progress, quantities
 from bkspark.errors import InvalidRequestError
-from bkspark.storage import stores
+from bkspark.storage import clients, stores
 from bkspark.storage.address import shown_url
 
 # --- pressure ------------------------------------------------------------------------------------
@@ -346,11 +346,12 @@ def forget() -> None:
     """Connect anew next time, for a process whose environment has changed."""
     with _lock:
         _filesystems.clear()
+    clients.forget()
 
 
 def require_known(store: str) -> None:
     """Return if this machine knows what ``store`` means; raises the errors of ``stores.find``."""
-    if store and store not in _filesystems:
+    if store and store not in _filesystems and not clients.have(store):
         stores.find(store)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bkspark.storage import clients, connection
+from bkspark.storage import connection
 
 HOST = "127.0.0.1"
 _START_SECONDS = 60
@@ -42,7 +42,7 @@ def environment(changes: Mapping[str, str]) -> Iterator[None]:
     """Change the environment, and make all clients anew before and after."""
     before = {name: os.environ.get(name) for name in changes}
     os.environ.update(changes)
-    _forget()
+    connection.forget()
     try:
         yield
     finally:
@@ -50,7 +50,7 @@ def environment(changes: Mapping[str, str]) -> Iterator[None]:
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
-        _forget()
+        connection.forget()
 
 
 def installed(name: str, command: Callable[[Path], Sequence[str]]) -> Path:
@@ -75,11 +75,6 @@ def cached(name: str) -> Path:
     """The folder ``name`` in the user's cache."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / _FOLDER / name
-
-
-def _forget() -> None:
-    connection.forget()
-    clients.forget()
 
 
 def _wait_for(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
