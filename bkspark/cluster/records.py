@@ -89,6 +89,7 @@ SENT_AGAIN_MAX = 5
 """Each try has the time limit of a call; after so many more tries the outcome stays unknown."""
 
 _BACKOFF_SECONDS_MAX = 0.05
+_TURN_SECONDS_MIN = 0.002
 WHAT_TO_DO = "`bkspark metadata damaged` names it, and says what to do"
 
 
@@ -99,6 +100,18 @@ def back_off(attempt: int) -> None:
         attempt: number of lost attempts before, >= 0.
     """
     environment.sleep(environment.draw() * min(_BACKOFF_SECONDS_MAX, 0.001 * 2**attempt))
+
+
+def wait_for_turn(attempt: int) -> None:
+    """Wait for a random time, which is shorter the more attempts a client has lost.
+
+    So a slower client that competes for long goes before clients that have just begun.
+
+    Args:
+        attempt: as for ``back_off``.
+    """
+    longest = max(_TURN_SECONDS_MIN, _BACKOFF_SECONDS_MAX / (attempt + 1))
+    environment.sleep(environment.draw() * longest)
 
 
 @dataclass(frozen=True, slots=True)

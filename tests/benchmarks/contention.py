@@ -26,9 +26,8 @@ from bkspark import BookKeeper
 from bkspark.cluster.cluster import init_cluster
 from bkspark.cluster.password import Password
 from bkspark.log.batch.attempt_writer import AttemptWriter
-from bkspark.log.batch.commit import commit
-from bkspark.log.batch.preparing import prepare
 from bkspark.log.batch.target import BlockSettings, WriteRequest
+from bkspark.log.streams.appending import commit, prepare
 from tests.kit.zookeeper import zookeeper
 
 BATCH = pa.record_batch({"id": pa.array(range(10))})
@@ -51,8 +50,8 @@ class Share:
 
 def append(uri: str, log_name: str) -> None:
     request = WriteRequest(uri, log_name, BATCH.schema, None, None, Password(), BLOCKS)
-    target = prepare(request)
-    commit(target, [AttemptWriter(target, 0).write([BATCH])])
+    target, staging = prepare(request)
+    commit(target, staging, [AttemptWriter(target, 0).write([BATCH])])
 
 
 def work(uri: str, log_name: str, seconds: float, start: Barrier) -> Share:
