@@ -17,7 +17,7 @@ prefix also keeps other programs from overwriting objects.
 import hashlib
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
@@ -155,13 +155,17 @@ def read(objects: Objects, name: str) -> bytes:
     return b"".join(found.data for found in _records(objects, name, objects.read))
 
 
-def read_range(objects: Objects, name: str, begin: int, length: int) -> bytes:
+def read_range(
+    objects: Objects, name: str, begin: int, length: int, listed: Mapping[str, int]
+) -> bytes:
     """``length`` bytes of the concatenated records, from ``begin`` on, fewer at their end.
 
     The listing gives the records' lengths, so earlier records are not fetched. The listing is only
     a hint here too: if a record does not match, the whole journal is read.
+
+    Args:
+        listed: stored sizes of the records, listed at any time.
     """
-    listed = objects.stored_sizes(records_folder(name))
     records = sorted(found for found in listed if _RECORD.fullmatch(found))
     is_dense = records == [_record(number) for number in range(len(records))]
     sizes = [listed[found] for found in records]
@@ -178,13 +182,15 @@ def read_range(objects: Objects, name: str, begin: int, length: int) -> bytes:
     return data[begin - start :][:length]
 
 
-def size(objects: Objects, name: str) -> tuple[int, int]:
+def size(objects: Objects, name: str, listed: Mapping[str, int]) -> tuple[int, int]:
     """Total length of the records of journal ``name``, and their number.
 
     A listed record existed at the time of the listing, and a record is never replaced. So the store
     is asked only for records of a sentinel's length and for records after the listed ones.
+
+    Args:
+        listed: stored sizes of the records, listed just now.
     """
-    listed = objects.stored_sizes(records_folder(name))
     records = sorted(found for found in listed if _RECORD.fullmatch(found))
     if records != [_record(number) for number in range(len(records))]:
         raise S3Doubt("a record is missing, and there are records after it")
@@ -314,6 +320,7 @@ class S3Root:
         self._objects = Objects(parse(address.place))
         with UnavailableOnOSError(self._bookie_name, "read", COOKIE):
             self._cookie = _read_cookie(self._objects)
+        self._listings: dict[str, Mapping[str, int]] = {}
         check_cookie(address, self._cookie)
 
     def put_new(self, name: str, data: Buffer, *, once: bool = False) -> bool:
@@ -350,19 +357,34 @@ class S3Root:
         split_name(name)
         check_range(begin, length)
         with UnavailableOnOSError(self._bookie_name, "read", name):
-            found = self._objects.read(name, begin, length)
-            if found is None:
-                self._confirm_cookie()
-                return None
-            if found.sentinel != HEAD:
-                return found.data
-            if length is None:
-                records = read(self._objects, name)[begin:]
-            else:
-                records = read_range(self._objects, name, begin, length)
+            listed = self._listings.pop(name, None)
+            if listed is not None and length is not None:
+                records = read_range(self._objects, name, begin, length, listed)
+                if len(records) == length:
+                    self._listings[name] = listed
+                    return records
+            return self._read_anew(name, begin, length)
+
+    def _read_anew(self, name: str, begin: int, length: int | None) -> bytes | None:
+        found = self._objects.read(name, begin, length)
+        if found is None:
+            self._confirm_cookie()
+            return None
+        if found.sentinel != HEAD:
+            return found.data
+        if length is None:
+            records = read(self._objects, name)[begin:]
+        else:
+            records = read_range(self._objects, name, begin, length, self._list_anew(name))
+        if length is None or len(records) < length:
             # The journal ended at an absence, which is as certain as any other.
             self._confirm_cookie()
         return records
+
+    def _list_anew(self, name: str) -> Mapping[str, int]:
+        """Stored sizes of the records of journal ``name``; reads of it use them from now on."""
+        found = self._listings[name] = self._objects.stored_sizes(records_folder(name))
+        return found
 
     def size(self, name: str) -> int | None:
         split_name(name)
@@ -372,7 +394,7 @@ class S3Root:
                 return None
             if found.sentinel != HEAD:
                 return found.size
-            length, count = size(self._objects, name)
+            length, count = size(self._objects, name, self._list_anew(name))
             self._confirm_cookie()
         environment.the_one(Lengths).note(self._objects.place, name, length, count)
         return length

@@ -1,17 +1,22 @@
 """What each operation costs on each store, counted and not timed.
 
     python -m tests.benchmarks.costs [--store zookeeper] [--store s3] [--trace OPERATION]
+        [--prices FILE]
 
 At ZooKeeper the server counts: a quorum write is a step of its transaction ids, sessions included,
 and a packet is one that it received. At S3 each request of this process counts. Beside ZooKeeper
 the bookies are directories; at S3 bookies and metadata are prefixes of one bucket.
+
+The last column is the price of a million operations in US dollars, by the prices of requests in a
+TOML file (``prices.toml`` beside this module). Stored and moved bytes cost extra.
 """
 
 import argparse
 import socket
 import tempfile
+import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +41,8 @@ SILENT = WriterSettings(explicit_lac_ms=0)
 IDLE_LOOKS = 20
 """Looks of a reader that waits; their mean counts."""
 
+PRICES = Path(__file__).with_name("prices.toml")
+
 WRITES, PACKETS, REQUESTS = "writes", "packets", "requests"
 
 
@@ -51,6 +58,15 @@ class Cost:
     operation: str
     counts: Counter[str]
     trace: tuple[str, ...]
+
+
+def dollars(cost: Cost, prices: Mapping[str, float]) -> float:
+    """The price of a million operations; ``prices`` are of a million requests of each kind.
+
+    Raises:
+        KeyError: a kind of request has no price.
+    """
+    return sum(n * prices[kind] for kind, n in cost.counts.items() if kind != REQUESTS)
 
 
 class Meter(Protocol):
@@ -171,8 +187,13 @@ class Operations:
         ledger.append(b"x")
         self.count("append", lambda: ledger.append(b"x"))
         self.count("append_many of 1,000", lambda: ledger.append_many([b"x"] * 1000))
+        for _ in range(4):
+            ledger.append_many([b"x"] * 1000)
+        for _ in range(19):
+            ledger.append(b"x")
         ledger.close()
-        self.count("open_ledger", lambda: keeper.open_ledger(ledger.ledger_id))
+        reader = self.count("open_ledger", lambda: keeper.open_ledger(ledger.ledger_id))
+        self.count("read of 5,021 entries", lambda: list(reader.read()))
         left = keeper.create_ledger(settings=SILENT)
         for _ in range(5):
             left.append(b"x")
@@ -260,14 +281,19 @@ def main() -> None:
     )
     parser.add_argument("--store", action="append", choices=[*STORES])
     parser.add_argument("--trace", default="", help="print what this operation asked for")
+    parser.add_argument("--prices", type=Path, default=PRICES, help="a TOML file of prices")
     given = parser.parse_args()
+    all_prices = tomllib.loads(given.prices.read_text())
     console = Console()
     for name in given.store or STORES:
         costs = STORES[name]()
         kinds = sorted({kind for cost in costs for kind in cost.counts})
-        table = Table("operation", *kinds, title=name)
+        prices = all_prices.get(name)
+        priced = [] if prices is None else ["$ for a million"]
+        table = Table("operation", *kinds, *priced, title=name)
         for cost in costs:
-            table.add_row(cost.operation, *(str(cost.counts[kind]) for kind in kinds))
+            paid = [] if prices is None else [f"{dollars(cost, prices):,.2f}"]
+            table.add_row(cost.operation, *(str(cost.counts[kind]) for kind in kinds), *paid)
             if given.trace == cost.operation:
                 console.print(given.trace, *cost.trace, sep="\n   ", soft_wrap=True)
         console.print(table)

@@ -58,7 +58,10 @@ def test_the_length_is_asked_for_as_a_whole(
 
 @pytest.mark.parametrize("missing", [2, 5, 10])
 def test_a_record_that_is_missing_anywhere_is_in_doubt(s3_bookie: Bookie, missing: int) -> None:
-    """Also one in front of or behind the range, whose neighbours are as long as it was."""
+    """Also one in front of or behind the range, whose neighbours are as long as it was.
+
+    A question that has listed it goes on; the next one is in doubt.
+    """
     with s3_bookie.open_root() as root:
         journal = root.open_journal(JOURNAL)
         for number in range(12):
@@ -66,7 +69,7 @@ def test_a_record_that_is_missing_anywhere_is_in_doubt(s3_bookie: Bookie, missin
         assert root.read(JOURNAL, 50, 10) == b"0000000005"
         record = f"{records_folder(JOURNAL)}/{missing:016x}"
         root._objects.delete(record)  # type: ignore[attr-defined]
-        with pytest.raises(BookieUnavailableError):
-            root.read(JOURNAL, 50, 10)
-        with pytest.raises(BookieUnavailableError):
-            root.size(JOURNAL)
+    with s3_bookie.open_root() as root, pytest.raises(BookieUnavailableError):
+        root.read(JOURNAL, 50, 10)
+    with s3_bookie.open_root() as root, pytest.raises(BookieUnavailableError):
+        root.size(JOURNAL)

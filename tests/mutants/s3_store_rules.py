@@ -11,6 +11,7 @@ ONCE = f"{BOOKIE}::TestOnce"
 JOURNAL = f"{BOOKIE}::TestJournal"
 POST_CHECK = f"{BOOKIE}::TestPostCheck"
 GROWTH = f"{BOOKIE}::TestGrowth"
+LISTED = f"{BOOKIE}::TestListedJournal"
 FILES = f"{BOOKIE}::TestFiles"
 METADATA = f"{FOLDER}/test_metadata.py"
 SEEN = f"{METADATA}::TestSeenObjects"
@@ -50,7 +51,7 @@ MUTANTS = (
     ),
     Mutant(
         "a journal ends where its place was wiped",
-        "S3Root.read",
+        "S3Root._read_anew",
         Drop("self._confirm_cookie", at=1),
         (f"{COOKIE}::test_no_journal_ends_in_a_place_that_is_wiped[read]",),
     ),
@@ -169,6 +170,18 @@ MUTANTS = (
         "S3Bookie.post_check",
         Drop("check_cookie"),
         (f"{POST_CHECK}::test_a_place_that_a_move_has_left_does_not_count",),
+    ),
+    Mutant(
+        "a journal ends where its place was wiped after it was listed",
+        "S3Root.read",
+        Replace("len(records) == length", "True"),
+        (f"{LISTED}::test_what_is_gone_since_is_not_there[its place]",),
+    ),
+    Mutant(
+        "a part of a journal ends where its place was wiped",
+        "S3Root._read_anew",
+        Replace("length is None or len(records) < length", "length is None"),
+        (f"{COOKIE}::test_no_journal_ends_in_a_place_that_is_wiped[read a range]",),
     ),
     Mutant(
         "the length of a journal in S3 is that of any look",

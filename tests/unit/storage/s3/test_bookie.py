@@ -357,6 +357,48 @@ class TestPostCheck:
             post_check(bookie, journal)
 
 
+class TestListedJournal:
+    """A journal that was listed is read without another listing, and without belief in it."""
+
+    @pytest.fixture
+    def listed(self, s3: S3Store, root: BookieRoot) -> Journal:
+        journal = root.open_journal(JOURNAL, [b"one"])
+        journal.append([b"two"])
+        assert root.size(JOURNAL) == 6
+        s3.requests.clear()
+        return journal
+
+    @pytest.mark.usefixtures("listed")
+    def test_a_part_takes_one_request_for_each_record(self, s3: S3Store, root: BookieRoot) -> None:
+        assert root.read(JOURNAL, 4, 2) == b"wo"
+        assert root.read(JOURNAL, 0, 3) == b"one"
+        assert s3.requests == [f"get_object {record(1)}", f"get_object {record(0)}"]
+
+    def test_what_came_since_is_read(self, root: BookieRoot, listed: Journal) -> None:
+        listed.append([b"three"])
+        assert root.read(JOURNAL, 2, 6) == b"etwoth"
+        assert root.read(JOURNAL, 6, 100) == b"three"
+        assert root.size(JOURNAL) == 11
+
+    @pytest.mark.usefixtures("listed")
+    @pytest.mark.parametrize("lost", ["its place", "a record"])
+    def test_what_is_gone_since_is_not_there(
+        self, s3: S3Store, root: BookieRoot, lost: str
+    ) -> None:
+        if lost == "a record":
+            s3.objects.pop(record(0))
+        else:
+            wipe(s3)
+        words = {"its place": "lost its cookie", "a record": "records after it"}[lost]
+        with pytest.raises(BookieUnavailableError, match=words):
+            root.read(JOURNAL, 0, 6)
+
+    @pytest.mark.usefixtures("listed")
+    def test_a_journal_that_was_deleted_since_is_absent(self, root: BookieRoot) -> None:
+        assert root.delete(JOURNAL)
+        assert root.read(JOURNAL, 0, 6) is None
+
+
 class TestGrowth:
     """Whether a journal has grown is one request, and never a guess."""
 
