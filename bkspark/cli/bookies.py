@@ -111,7 +111,10 @@ def move(
     context: typer.Context,
     bookie_id: BookieArgument,
     url: Annotated[
-        str, typer.Argument(metavar="URL", help="New URL of its storage: file://… or s3://….")
+        str,
+        typer.Argument(
+            metavar="URL", help="New URL of its storage: file://…, s3://…, gs://… or abfss://…."
+        ),
     ],
     store: StoreOption = "",
     accept_storage_risk: AcceptStorageRiskOption = False,
@@ -221,7 +224,8 @@ def add(
     url: Annotated[
         str,
         typer.Argument(
-            metavar="URL", help="URL of an empty place: file:///directory or s3://bucket/prefix."
+            metavar="URL",
+            help="URL of an empty place: file:///directory, s3://bucket/prefix, gs://… or abfss://….",
         ),
     ],
     bookie_id: Annotated[

@@ -63,14 +63,16 @@ def init(
     uri: Annotated[
         str,
         typer.Argument(
-            metavar="URI", help="The metadata store: /directory (or file://…), s3://… or zk://…."
+            metavar="URI",
+            help="The metadata store: /directory (or file://…), s3://…, gs://…, abfss://… or zk://….",
         ),
     ],
     bookie: Annotated[
         list[str] | None,
         typer.Option(
             metavar="URL",
-            help="A bookie: /directory (or file://…), s3://bucket/prefix. Repeat for each bookie.",
+            help="A bookie: /directory (or file://…), s3://bucket/prefix, gs://… or abfss://…. "
+            "Repeat for each bookie.",
         ),
     ] = None,
     group: GroupOption = None,

@@ -20,7 +20,7 @@ of a named store are in its ``identity_file``, or else of ``azure-identity``.
 
 import base64
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -44,7 +44,7 @@ from bkspark.storage.connection import (
     watch,
     without_details,
 )
-from bkspark.storage.contract import TOKEN, ListingPage, StoredBytes
+from bkspark.storage.contract import TOKEN, ListingPage, StoredBytes, body
 
 T = TypeVar("T")
 
@@ -282,7 +282,8 @@ def _connect(store: str, host: str) -> AzureClient:
     adapter = requests.adapters.HTTPAdapter(pool_maxsize=_CONNECTIONS_MAX, max_retries=0)
     session.mount("https://", adapter)
     session.mount("http://", adapter)
-    session.auth = _as_it_is  # else a file .netrc would replace the credentials
+    session.auth = _with_reports  # without one a file .netrc would replace the credentials
+    session.hooks["response"].append(_reported)
     service = BlobServiceClient(
         endpoint,
         credential=credential,
@@ -353,8 +354,23 @@ def _credential(account: str, given: dict[str, str]) -> Any:
     return DefaultAzureCredential()
 
 
-def _as_it_is(request: Any) -> Any:
+def _with_reports(request: Any) -> Any:
+    """Let the sending of a large body report progress."""
+    if isinstance(request.body, bytes):
+        request.body = body(request.body)
     return request
+
+
+def _reported(response: Any, **_: Any) -> None:
+    """Let the reading of a body report progress."""
+    stream = response.raw.stream
+
+    def reported(*given: Any, **options: Any) -> Iterator[bytes]:
+        for piece in stream(*given, **options):
+            progress.made()
+            yield piece
+
+    response.raw.stream = reported
 
 
 _clients = Clients(_connect)

@@ -9,6 +9,7 @@ import pytest
 
 from bkspark.bookie import uri
 from bkspark.bookie.contract import Bookie, BookieAddress, BookieRoot
+from bkspark.cluster import bookie_client
 from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.metadata.uri import format_store
 from bkspark.storage import connection
@@ -216,6 +217,16 @@ def test_a_changed_record_whose_answer_is_lost(cloud: Cloud, status: int) -> Non
     found = store.get("key")
     assert found is not None
     assert (found.value, found.version) == (b"two", 2)
+
+
+def test_a_slow_store_is_waited_for(root: BookieRoot, cloud: Cloud) -> None:
+    """It takes 12 s to send or to fetch what has 6 s without a sign of progress."""
+    size = 24 * 2**20
+    cloud.proxy.bytes_per_second = 2 * 2**20
+    address = BookieAddress("b1", INCARNATION, CLUSTER, cloud.url())
+    client = bookie_client.BookieClient(address)
+    assert client.ask(lambda: root.put_new(MARKER, bytes(size)), 6.0)
+    assert client.ask(lambda: len(root.read(MARKER) or b""), 6.0) == size
 
 
 def test_each_operation_is_one_request(cloud: Cloud, objects: Objects) -> None:
