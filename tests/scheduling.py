@@ -5,8 +5,9 @@ a Spark session are two groups, so that no more than two processes start one. Th
 with Delta are a third, after them: it takes the place of the other.
 
 Where only the tests run that run always, what takes longer to start than to use is started once:
-the files that use a Spark session are one group, and so are the mutants with their catalogue, as
-each process that runs one compiles a copy of the package.
+the files that use a Spark session are one group, those that use servers of S3 and ZooKeeper are
+another, and so are the mutants with their catalogue, as each process that runs one compiles a copy
+of the package.
 """
 
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 MUTANTS = "tests/mutants/test_mutants.py"
 CATALOGUE = "tests/mutants/test_catalog.py"
+CONFORMANCE = "tests/conformance/test_"
 SPARK = "tests/spark/test_"
 DELTA = "tests/delta/test_"
 
@@ -24,6 +26,8 @@ def scope(nodeid: str, *, is_thorough: bool = True) -> str:
     file, _, test = nodeid.partition("::")
     if file in (MUTANTS, CATALOGUE) and not is_thorough:
         return MUTANTS
+    if file.startswith(CONFORMANCE) and not is_thorough:
+        return CONFORMANCE
     if file == MUTANTS:
         return f"{file}::{test.partition('_rules-')[0]}"
     if file.startswith(SPARK):

@@ -1,5 +1,5 @@
-"""An S3 server for each file of tests that needs one, a bookie behind a faulty line to it, and
-every kind of metadata store.
+"""An S3 server with a bucket for each file of tests that needs one, a bookie behind a faulty line
+to it, and every kind of metadata store.
 """
 
 import secrets
@@ -16,13 +16,20 @@ from bkspark.metadata.contract import MetadataStore
 from bkspark.metadata.uri import format_store
 from bkspark.storage import connection
 from bkspark.testing.bookie_place import CLUSTER, INCARNATION, a_cookie
-from tests.kit.s3 import ALWAYS, S3Proxy, S3Server, s3_proxy, s3_server
+from tests.kit.s3 import ALWAYS, S3Proxy, S3Server, another_server, new_bucket, s3_proxy
 from tests.kit.zookeeper import missing, zookeeper
 
 
+@pytest.fixture(scope="session")
+def running_server() -> Iterator[S3Server]:
+    """Starting one takes longer than most files use it. No client is pointed to it."""
+    with another_server("unused") as server:
+        yield server
+
+
 @pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
-    with s3_server() as server:
+def server(running_server: S3Server) -> Iterator[S3Server]:
+    with new_bucket(running_server) as server:
         yield server
 
 
@@ -109,7 +116,7 @@ def back_door(server: S3Server) -> BackDoor:
     return BackDoor(server)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with zookeeper(tmp_path_factory.mktemp("zookeeper")) as servers:
         yield servers.hosts

@@ -9,15 +9,9 @@ from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.metadata.uri import format_store
 from bkspark.metadata.zookeeper import VALUE_BYTES_MAX
 from bkspark.testing.metadata_conformance import KEY, MetadataStoreTests
-from tests.kit.zookeeper import missing, zookeeper
+from tests.kit.zookeeper import missing
 
 pytestmark = [pytest.mark.thorough, pytest.mark.skipif(bool(missing()), reason=missing())]
-
-
-@pytest.fixture(scope="module")
-def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with zookeeper(tmp_path_factory.mktemp("zookeeper")) as servers:
-        yield servers.hosts
 
 
 class TestZooKeeperMetadataStore(MetadataStoreTests):

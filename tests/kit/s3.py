@@ -68,6 +68,15 @@ def s3_server() -> Iterator[S3Server]:
 
 
 @contextmanager
+def new_bucket(running: S3Server) -> Iterator[S3Server]:
+    """Make a bucket on a server that runs, and set the environment for its clients."""
+    server = S3Server(running.port, f"bucket-{uuid4().hex[:12]}")
+    _make_bucket(server)
+    with environment(server.port):
+        yield server
+
+
+@contextmanager
 def another_server(bucket: str) -> Iterator[S3Server]:
     """Start a server that no client is pointed to."""
     with subprocess.Popen(

@@ -22,6 +22,7 @@ def submit(name, folder, *words):
     )
 
 
+@pytest.mark.thorough
 def test_data_goes_to_stdout_and_what_is_told_to_stderr(place, tmp_path):
     with bkspark.BookKeeper(place.uri) as opened:
         handle = opened.create_ledger()

@@ -36,6 +36,10 @@ def test_each_table_of_mutants_is_a_scope() -> None:
             "tests/mutants/test_mutants.py::test_the_mutant_is_noticed[lease_rules-one]",
         ),
         ("tests/spark/test_appends.py::test_a", "tests/spark/test_types.py::test_a"),
+        (
+            "tests/conformance/test_s3_keys.py::test_a",
+            "tests/conformance/test_conflicts.py::test_a",
+        ),
     ],
 )
 def test_what_takes_long_to_start_is_started_once_for_the_few_that_run_always(

@@ -173,7 +173,7 @@ def new_rig(make_rig: Callable[..., Rig]) -> Callable[[], Rig]:
 
 
 QUICK = settings(
-    max_examples=EXAMPLES or 40,
+    max_examples=EXAMPLES or 15,
     derandomize=True,
     database=None,
     deadline=None,
