@@ -5,14 +5,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
-
-from azure.storage.blob import ContainerClient
 
 from bkspark.bookie.object_store import records_folder
 
 from .started import HOST, cached, environment, installed, started
+
+if TYPE_CHECKING:
+    from azure.storage.blob import ContainerClient
 
 VERSION = "3.37.0"
 _NAME = f"azurite-{VERSION}"
@@ -44,8 +45,10 @@ class AzureServer:
         """The URL of ``prefix``, or of an unused prefix."""
         return f"abfss://{self.container}/{prefix or uuid4().hex}"
 
-    def client(self) -> ContainerClient:
+    def client(self) -> "ContainerClient":
         """A client past all of the project's code."""
+        from azure.storage.blob import ContainerClient  # slow, and most test runs need none
+
         return ContainerClient.from_connection_string(self.connection_string, self.container)
 
 
