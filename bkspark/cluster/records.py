@@ -102,7 +102,7 @@ def back_off(attempt: int) -> None:
     environment.sleep(environment.draw() * min(_BACKOFF_SECONDS_MAX, 0.001 * 2**attempt))
 
 
-def wait_for_turn(attempt: int) -> None:
+def wait_after_losses(attempt: int) -> None:
     """Wait for a random time, which is shorter the more attempts a client has lost.
 
     So a slower client that competes for long goes before clients that have just begun.

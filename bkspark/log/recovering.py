@@ -24,7 +24,7 @@ from bkspark import environment
 from bkspark.cluster import arguments
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
-from bkspark.cluster.records import Versioned, wait_for_turn
+from bkspark.cluster.records import Versioned, wait_after_losses
 from bkspark.errors import (
     BookKeeperError,
     LedgerClosedError,
@@ -103,7 +103,7 @@ def update_with_closed_tail(
                 return cluster.logs.create(log_name, after)
             return cluster.logs.replace(log_name, after, seen)
         except (MetadataVersionError, LedgerExistsError):
-            wait_for_turn(attempt)
+            wait_after_losses(attempt)
     raise duel(log_name)
 
 
