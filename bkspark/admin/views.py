@@ -9,9 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bkspark.admin.auditing.audit import gaps_of
-from bkspark.admin.auditing.copies import EVERYTHING, Copies
-from bkspark.admin.auditing.findings import Short, gap_row
 from bkspark.admin.survey import UnfinishedRecovery, every_log, unfinished_recoveries
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
@@ -231,6 +228,9 @@ def underreplicated(cluster: Cluster, log_name: str | None) -> list[Row]:
 
     A ledger created with too few copies gets a further row without a bookie.
     """
+    from bkspark.admin.auditing.audit import gaps_of  # lists of logs and ledgers need no audit
+    from bkspark.admin.auditing.findings import gap_row
+
     ledgers = {ledger.ledger_id: ledger for ledger in all_ledgers(cluster, log_name)}
     found = [gap_row(gap) for gap in gaps_of(cluster, sorted(ledgers))]
     found += [_row_of_short(ledger) for ledger in ledgers.values() if sizes.is_short(ledger)]
@@ -238,6 +238,9 @@ def underreplicated(cluster: Cluster, log_name: str | None) -> list[Row]:
 
 
 def _row_of_short(ledger: LedgerMetadata) -> Row:
+    from bkspark.admin.auditing.copies import EVERYTHING, Copies
+    from bkspark.admin.auditing.findings import Short
+
     last = ledger.last_entry_id
     return {
         "ledger_id": ledger.ledger_id,

@@ -5,11 +5,14 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.protocol import bounds
-from bkspark.protocol.ledger.metadata import Member
+
+# The command line reads addresses and labels by this module, and needs no ledgers.
+if TYPE_CHECKING:
+    from bkspark.protocol.ledger.metadata import Member
 
 # --- labels --------------------------------------------------------------------------------------
 # Labels of a bookie: short texts by name, such as its rack, zone and host.
@@ -191,7 +194,7 @@ class Candidate:
         free_bytes: free space, or 0 if unknown.
     """
 
-    member: Member
+    member: "Member"
     domain: str
     free_bytes: int = 0
     labels: Labels = field(default_factory=dict, hash=False)
@@ -256,8 +259,8 @@ def _least_used(pool: Sequence[Candidate], used: Counter[tuple[int, str]]) -> li
 
 
 def in_place(
-    before: Sequence[Member], failed: Collection[int], chosen: Sequence[Member]
-) -> dict[int, Member]:
+    before: "Sequence[Member]", failed: Collection[int], chosen: "Sequence[Member]"
+) -> "dict[int, Member]":
     """Assign the ``chosen`` members to ensemble indexes, in place of the ensemble ``before``.
 
     Present members keep their places, and the new members are only as far apart on the ring as
@@ -346,7 +349,7 @@ class Quarantine:
     def __init__(self) -> None:
         self._failures: dict[Member, tuple[float, ...]] = {}
 
-    def note_failure(self, member: Member, now: float) -> None:
+    def note_failure(self, member: "Member", now: float) -> None:
         self._failures[member] = (*self._failures.get(member, ()), now)[-FAILURES_MAX:]
 
     def bookie_ids(self, now: float) -> frozenset[str]:

@@ -5,6 +5,8 @@ import shlex
 import subprocess
 import sys
 
+import pytest
+
 CODE = """\
 import json, sys
 from bkspark.cli import main
@@ -13,6 +15,18 @@ print(json.dumps([statuses, sorted(sys.modules)]), file=sys.stderr)
 """
 HEAVY = {"numpy", "pandas", "pyarrow", "pyspark", "rich.progress"}
 CLUSTER = {"bkspark.cluster.cluster", "bkspark.admin.survey", "bkspark.format.digest"}
+
+HELP_NEEDS = {
+    *("_version", "environment", "errors", "quantities"),
+    *("admin", "admin.maintenance", "verbs", "verbs.commands", "verbs.declaring"),
+    *("cluster", "cluster.arguments", "format", "format.layout", "storage", "storage.address"),
+    *("protocol", "protocol.bookies", "protocol.bounds", "protocol.ledger"),
+    "protocol.ledger.quorum",
+}
+"""What options and addresses need, beside the modules of the command line."""
+
+LISTS = ["logs", "ledgers", "log show rows", "log count rows", "bookies"]
+WORK = {"admin.auditing.audit", "ledger.recovery.recover", "protocol.recovery.recovering"}
 
 HELP = ["--help", "log --help", "log read --help", "bookie --help", "repair --help", "--version"]
 OF_METADATA = [
@@ -37,8 +51,21 @@ def loaded_by(commands, uri=""):
     return {*modules}
 
 
+def of_bkspark(modules):
+    return {name.removeprefix("bkspark.") for name in modules if name.startswith("bkspark.")}
+
+
 def test_help_loads_no_cluster():
-    assert not loaded_by(HELP) & {*HEAVY, *CLUSTER, "rich"}
+    loaded = loaded_by(HELP)
+    assert not loaded & {*HEAVY, *CLUSTER, "rich"}
+    others = {name for name in of_bkspark(loaded) if name.partition(".")[0] != "cli"}
+    assert others == HELP_NEEDS
+
+
+@pytest.mark.thorough
+def test_lists_load_no_audit_and_no_recovery(small_cluster, numbers):
+    small_cluster.append("rows", [numbers(0, 10)])
+    assert not of_bkspark(loaded_by(LISTS, small_cluster.uri)) & WORK
 
 
 def test_commands_that_touch_no_rows_load_no_arrow(small_cluster, numbers):
