@@ -60,7 +60,7 @@ MUTANTS = (
     ),
     Mutant(
         "an id between those of a page is on it",
-        "have",
+        "ledger_list.have",
         Replace("ledger_id in found.ids or ledger_id in ids_of(found.ledgers)", "not found.pages"),
         (f"{PAGING}::test_a_late_ledger_is_told_from_those_on_pages",),
     ),

@@ -269,7 +269,7 @@ MUTANTS = (
     ),
     Mutant(
         "a deletion in S3 without an answer has taken effect",
-        "ObjectRecords.delete",
+        "ObjectRecords._delete",
         Replace("not is_deleted", "False"),
         (f"{METADATA}::test_a_change_in_doubt_is_unknown[delete-lost]",),
     ),
