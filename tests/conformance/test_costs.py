@@ -14,7 +14,7 @@ QUORUM_WRITES = {
     "append": 1,
     "append_many of 1,000": 1,
     "open_ledger": 3,
-    "read of 5,021 entries": 0,
+    "read of 5,021 entries": 1,
     "recovery of 5 entries": 6,
     "create_log": 2,
     "log.writer()": 6,
@@ -31,9 +31,9 @@ S3_REQUESTS = {
     "create_ledger": 32,
     "append": 16,
     "append_many of 1,000": 16,
-    "open_ledger": 8,
-    "read of 5,021 entries": 34,
-    "recovery of 5 entries": 100,  # how many bookies are asked at once is a race
+    "open_ledger": 3,
+    "read of 5,021 entries": 37,
+    "recovery of 5 entries": 95,  # how many bookies are asked at once is a race
     "create_log": 4,
     "log.writer()": 35,
     "append to a log": 16,

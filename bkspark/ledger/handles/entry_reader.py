@@ -22,6 +22,7 @@ from bkspark.ledger.handles.how_far import IsEnough, MemberAnswers
 from bkspark.ledger.handles.settings import USUAL_READS, ReaderSettings
 from bkspark.ledger.journals.journal_pages import IndexEntry, JournalPage
 from bkspark.ledger.journals.member_journals import MemberEnd, MemberJournals, NamedPage
+from bkspark.metadata import freshness
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.record import AddRecord
@@ -125,7 +126,8 @@ class EntryReader:
         """Look up the members that this reader has not met: those of its ledger alone."""
         new = [member for member in members if member not in self._addresses]
         if new:
-            found = self._cluster.addresses_of(new, leave_out, is_anew=True)
+            with freshness.from_begin():
+                found = self._cluster.addresses_of(new, leave_out, is_anew=True)
             self._addresses |= {member: found.get(member) for member in new}
 
     def ends(
