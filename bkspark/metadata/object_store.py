@@ -52,6 +52,8 @@ its readers refuse it, and an operator can set it aside.
 _HEAD = re.compile(rb"bkspark object v1 ([0-9a-f]{32}) ([0-9a-f]{16}) ([0-9a-f]{32})\n")
 _ATTEMPTS_MAX = 100
 _SEEN_MAX = 1000
+_SEEN_BYTES_MAX = 2**16
+"""Of one record; a larger one is read again. All that are remembered take 64 MB at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,8 @@ class SeenObjects:
         """Note what a look found that began after ``tick``."""
         if seen is None or len(self._seen) >= _SEEN_MAX:
             self._seen.clear()
-        if seen is not None:
+        self._seen.pop(key, None)
+        if seen is not None and len(seen.value) <= _SEEN_BYTES_MAX:
             self._seen[key] = (tick, seen)
 
     def note_change(self) -> None:

@@ -312,6 +312,17 @@ class TestSeenObjects:
                 store.get(KEY)
             assert len(s3.requests) == 1
 
+    def test_a_large_record_is_read_again(
+        self, s3: S3Store, store: MetadataStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """So the memory of what was read has a bound."""
+        monkeypatch.setattr(object_store, "_SEEN_BYTES_MAX", len(b"old") - 1)
+        with freshness.from_here():
+            store.get(KEY)
+            s3.requests.clear()
+            assert store.get(KEY) == VersionedBytes(b"old", 1)
+        assert s3.requests == [f"get_object {RECORD}"]
+
     @pytest.mark.parametrize(
         "block", [freshness.now, freshness.from_here, freshness.recent, freshness.synced]
     )
