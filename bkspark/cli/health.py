@@ -301,7 +301,7 @@ def agent_findings(
     if not agents:
         return
     without = [bookie_id for bookie_id in bookie_ids if bookie_id not in agents]
-    shown = "; ".join(f"{bookie_id}: {agent}" for bookie_id, agent in sorted(agents.items()))
+    shown = "; ".join(f"{bookie}: {agent}" for bookie, agent in sorted(agents.items()))
     missing = f"; {', '.join(without[:_NAMES_SHOWN_MAX])} without one" if without else ""
     yield Finding(
         Level.WARN if without else Level.OK,
