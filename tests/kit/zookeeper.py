@@ -176,7 +176,7 @@ def _start(folder: Path, count: int, stack: contextlib.ExitStack) -> ZooKeeperSe
 
 
 def _configure(folder: Path, count: int) -> ZooKeeperServers:
-    ports = _free_ports(3 * count)
+    ports = free_ports(3 * count)
     peers = [
         f"server.{number}=127.0.0.1:{ports[count + number]}:{ports[2 * count + number]}"
         for number in range(count)
@@ -224,7 +224,7 @@ def _jars() -> Path:
     return Path(spec.origin or "").parent / "jars" if spec else Path("no-pyspark")
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Different free ports."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
