@@ -86,7 +86,7 @@ def write(
     quorum = Quorum(ensemble_size, write_quorum_size, ack_quorum_size)
     session = session_of(context)
     with _opened(session) as (keeper, cluster):
-        spark = _spark(session)
+        spark = spark_session("bkspark bench")
         with Bar("measuring") as bar:
             found = measuring.measure_writes(
                 keeper, cluster, spark, quorum=quorum, row_count=rows, progress=bar
@@ -106,7 +106,9 @@ def read(
 
     session = session_of(context)
     with _opened(session) as (keeper, _), keeper.open_log(name) as log:
-        found = measuring.measure_reads(_spark(session), name, log.count())
+        found = measuring.measure_reads(
+            spark_session("bkspark bench"), session.named_uri(), name, log.count()
+        )
     _show(found, session)
 
 
@@ -116,14 +118,6 @@ def _opened(session: CommandSession) -> Iterator[tuple["BookKeeper", "Cluster"]]
 
     with BookKeeper(session.named_uri()) as keeper, session.cluster() as cluster:
         yield keeper, cluster
-
-
-def _spark(session: CommandSession) -> Any:
-    spark = spark_session("bkspark bench")
-    import bkspark
-
-    bkspark.register(spark, metadataServiceUri=session.named_uri())
-    return spark
 
 
 def _require(what: str, given: float, least: float, most: float) -> None:

@@ -275,8 +275,8 @@ def measure_writes(
             for number in range(ROUNDS):
                 progress(number, ROUNDS)
                 _write_files(disks, probed.ledger_id, list(roots.values()))
-                _write_rows(spark, name, row_count, writing)
-                _read_rows(spark, name, row_count * (number + 1), reading)
+                _write_rows(spark, cluster.uri, name, row_count, writing)
+                _read_rows(spark, cluster.uri, name, row_count * (number + 1), reading)
     copies = probed.metadata.quorum.write_quorum_size
     rate = disks[0].bytes_per_second
     least = copies * row_count * ROW_BYTES / rate if rate else 0.0
@@ -289,11 +289,11 @@ def measure_writes(
     return Benchmark((*disks[1:], disks[0], writing, reading), told)
 
 
-def measure_reads(spark: "SparkSession", name: str, row_count: int) -> Benchmark:
+def measure_reads(spark: "SparkSession", uri: str, name: str, row_count: int) -> Benchmark:
     """Measure the read of a whole log of ``row_count`` rows with all columns."""
     reading = Figure(READ)
     for _ in range(ROUNDS):
-        _read_rows(spark, name, row_count, reading)
+        _read_rows(spark, uri, name, row_count, reading)
     told = f"Each of {ROUNDS} reads took {reading.seconds / ROUNDS:.2f} s for {row_count:,} rows."
     return Benchmark((reading,), told)
 
@@ -320,7 +320,7 @@ def _write_files(figures: list[Figure], probed: int, roots: list[BookieRoot]) ->
     figures[0].add(environment.monotonic() - began, entries=files, size=files * FILE_BYTES)
 
 
-def _write_rows(spark: "SparkSession", name: str, row_count: int, figure: Figure) -> None:
+def _write_rows(spark: "SparkSession", uri: str, name: str, row_count: int, figure: Figure) -> None:
     rows = spark.range(row_count).selectExpr(
         "id",
         "timestamp_micros(id) AS ts",
@@ -328,11 +328,11 @@ def _write_rows(spark: "SparkSession", name: str, row_count: int, figure: Figure
         "substr(sha2(string(id), 512), 1, 100) AS payload",
     )
     with _timed(figure, row_count):
-        rows.write.format("bookkeeper").mode("append").save(name)
+        rows.write.format("bookkeeper").option("metadataServiceUri", uri).mode("append").save(name)
 
 
-def _read_rows(spark: "SparkSession", name: str, row_count: int, figure: Figure) -> None:
-    rows = spark.read.format("bookkeeper").load(name)
+def _read_rows(spark: "SparkSession", uri: str, name: str, row_count: int, figure: Figure) -> None:
+    rows = spark.read.format("bookkeeper").option("metadataServiceUri", uri).load(name)
     with _timed(figure, row_count):
         rows.write.format("noop").mode("overwrite").save()
 

@@ -17,6 +17,7 @@ from bkspark.format import layout
 from bkspark.ledger.handles import lane
 from bkspark.ledger.recovery import fencing
 from bkspark.ledger.recovery.recoverer import Recoverer
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.recovery import verdicts as recovery
 from bkspark.protocol.recovery.steps import TakenOver
@@ -100,7 +101,9 @@ def take_over_as_read_before(self: Recoverer) -> Any:
     before = self._cluster.ledger(self._ledger_id).value
     taken = REAL_TAKE_OVER(self)
     assert isinstance(taken, TakenOver)
-    return replace(taken, metadata=replace(taken.metadata, fragments=before.fragments))
+    self._known |= self._cluster.addresses_of(Locations(before).members)
+    metadata = replace(taken.metadata, fragments=before.fragments)
+    return replace(taken, metadata=metadata, known=tuple(self._known))
 
 
 REAL_TAKE_OVER = Recoverer.take_over

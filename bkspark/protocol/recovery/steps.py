@@ -240,7 +240,7 @@ class TakenOver:
 
     Attributes:
         metadata: the version stored by the takeover: its last ensemble is the one to ask (R16).
-        known: registered bookies; any other member was initialised anew.
+        known: the registered bookies among its members; any other member was initialised anew.
     """
 
     metadata: LedgerMetadata

@@ -111,16 +111,15 @@ def test_a_writer_says_whom_it_gave_up_and_who_came(rig: Rig, told: Told) -> Non
         handle = keeper.create_ledger()
         handle.append(b"0")
         wait_for_all_copies(handle)
-        gone = members(rig, handle.ledger_id)[0]
+        first = members(rig, handle.ledger_id)
+        gone, [free] = first[0], set(rig.urls) - set(first)
         rig.faults.down = {gone}
         handle.append(b"1")
-        wait_until(lambda: gone not in members(rig, handle.ledger_id))
-        handle.close()
-        [free] = (
-            set(rig.urls) - {gone} - {m.bookie_id for m in handle.metadata.fragments[0].ensemble}
+        wanted = {(handle.ledger_id, gone), (handle.ledger_id, free)}
+        wait_until(
+            lambda: wanted <= {(number, name) for _, number, _, name in told("ledger.handles")}
         )
-    wanted = {(handle.ledger_id, gone), (handle.ledger_id, free)}
-    wait_until(lambda: wanted <= {(number, name) for _, number, _, name in told("ledger.handles")})
+        handle.close()
 
 
 def test_what_is_filled_in_place_is_told_of_its_bookie(rig: Rig, told: Told) -> None:
