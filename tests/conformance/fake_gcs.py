@@ -6,7 +6,6 @@ without its condition; version 1.56.1 compares the generation at the end of the 
 
 import http.client
 import json
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from uuid import uuid4
 from bkspark.bookie.object_store import records_folder
 from bkspark.storage.google import EMULATOR
 
-from .started import HOST, cached, environment, installed, started
+from .started import HOST, built_by_go, environment, missing_go, started
 
 VERSION = "v1.56.1"
 _MODULE = "github.com/fsouza/fake-gcs-server"
@@ -27,7 +26,7 @@ _NAME = f"fake-gcs-server-{VERSION}"
 
 def missing() -> str:
     """Why the server cannot be built here; empty if it can."""
-    return "" if _go() or cached(_NAME).exists() else "there is no go to build fake-gcs-server with"
+    return missing_go(_NAME)
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class GoogleServer:
 @contextmanager
 def fake_gcs(folder: Path) -> Iterator[GoogleServer]:
     """Start a server that keeps its objects in memory, and point the environment to it."""
-    program = installed(_NAME, lambda _: [_go(), "install", f"{_MODULE}@{VERSION}"])
+    program = built_by_go(_NAME, f"{_MODULE}@{VERSION}")
 
     def command(port: int) -> list[str]:
         options = {"-scheme": "http", "-host": HOST, "-port": str(port), "-backend": "memory"}
@@ -134,7 +133,3 @@ class GooglePlace:
             {"Content-Type": "multipart/related; boundary=B"},
         )
         assert status == 200
-
-
-def _go() -> str:
-    return shutil.which("go") or shutil.which("go", path="/usr/local/go/bin") or ""

@@ -71,6 +71,20 @@ def installed(name: str, command: Callable[[Path], Sequence[str]]) -> Path:
     return folder
 
 
+def built_by_go(name: str, module: str) -> Path:
+    """A folder with the program that Go builds of ``module``, once; see ``missing_go``."""
+    return installed(name, lambda _: [_go(), "install", module])
+
+
+def missing_go(name: str) -> str:
+    """Why a program cannot be built here; empty if it can, or was."""
+    return "" if _go() or cached(name).exists() else f"there is no go to build {name} with"
+
+
+def _go() -> str:
+    return shutil.which("go") or shutil.which("go", path="/usr/local/go/bin") or ""
+
+
 def cached(name: str) -> Path:
     """The folder ``name`` in the user's cache."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

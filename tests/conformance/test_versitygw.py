@@ -1,26 +1,17 @@
 """A server that keeps objects as files holds bookies and metadata as S3 does."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from bkspark.metadata.contract import MetadataStore
-from bkspark.metadata.uri import format_store
 from bkspark.testing.bookie_conformance import BookieTests
-from bkspark.testing.metadata_conformance import MetadataStoreTests
 from tests.kit.s3 import S3Server
 
-from .bucket_rig import BucketRig, maintain, write_and_read
+from .bucket_tests import ClusterOnServer, RecordsOnServer, marks
 from .s3_place import S3Place
 from .versitygw import missing, versitygw
 
-pytestmark = [
-    pytest.mark.thorough,
-    pytest.mark.download,
-    pytest.mark.skipif(bool(missing()), reason=missing()),
-    pytest.mark.timeout(1800),  # it may have to be built first
-]
+pytestmark = marks(missing())
 
 
 @pytest.fixture(scope="module")
@@ -35,21 +26,7 @@ class TestBookie(BookieTests):
         return S3Place(server)
 
 
-class TestMetadataStore(MetadataStoreTests):
-    # A put is two requests, one after the other.
-    MANY = 33
-    WRITES = 35
-    RIVALS = 3
-    ADDED_EACH = 8
-
-    @pytest.fixture
-    def store(self, server: S3Server) -> MetadataStore:
-        return format_store(server.url())
+class TestMetadataStore(RecordsOnServer): ...
 
 
-def test_a_cluster_writes_reads_recovers_repairs_and_collects(
-    server: S3Server, tmp_path: Path
-) -> None:
-    rig = BucketRig(tmp_path, place=server.url())
-    write_and_read(rig)
-    maintain(rig)
+class TestCluster(ClusterOnServer): ...

@@ -34,9 +34,11 @@ Application = Callable[..., Iterable[bytes]]
 HOST = "127.0.0.1"
 # Other variables that could lead a client to another server, or delay its search for credentials.
 _REMOVED = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3")
+ACCESS_KEY, SECRET_KEY = "test-access-key", "test-secret-key"
+
 _SET = {
-    "AWS_ACCESS_KEY_ID": "test-access-key",
-    "AWS_SECRET_ACCESS_KEY": "test-secret-key",
+    "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+    "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_EC2_METADATA_DISABLED": "true",
     "AWS_CONFIG_FILE": os.devnull,
