@@ -20,6 +20,8 @@ import time
 import bkspark
 
 LOG = "elected"
+ENDS = (bkspark.LedgerFencedError, bkspark.NotLeaderError, bkspark.OutcomeUnknownError)
+"""Another process leads, or the metadata store has not answered. The log says which rows it has."""
 
 
 def write(
@@ -42,8 +44,8 @@ def main(metadata_uri: str, rows: int, seconds: float) -> int:
             with bookkeeper.election(LOG) as election:
                 try:
                     write(bookkeeper, election, rows, seconds)
-                except (bkspark.LedgerFencedError, bkspark.NotLeaderError) as error:
-                    print(f"another process leads: {error}", file=sys.stderr, flush=True)
+                except ENDS as error:
+                    print(f"writes no more: {error}", file=sys.stderr, flush=True)
                 else:
                     return 0
 
