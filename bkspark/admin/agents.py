@@ -170,7 +170,7 @@ class BookieRounds:
         self._sanity = _Timer(sanity_seconds)
         self._freeing = _Timer(BILLED_FREE_SECONDS if is_billed(cluster.uri) else 0.0)
         self._freed = 0
-        self._was_full: bool | None = None
+        self._was_full = False
 
     def round(self) -> str:
         began_ms = environment.now_ms()
@@ -188,7 +188,7 @@ class BookieRounds:
         return problem
 
     def _tell_of_space(self, status: BookieStatus) -> None:
-        if status.problem or status.is_full == (self._was_full or False):
+        if status.problem or status.is_full == self._was_full:
             return
         self._was_full = status.is_full
         self._tell(self.subject, status.full_note or "it has room again, and gets new ledgers")

@@ -273,6 +273,6 @@ def spark_session(name: str) -> "SparkSession":
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise InvalidRequestError(
-            "--spark needs Spark, which is not installed", hint="pip install 'bkspark[spark]'"
+            f"{name} needs Spark, which is not installed", hint="pip install 'bkspark[spark]'"
         ) from error
     return SparkSession.builder.appName(name).getOrCreate()

@@ -8,19 +8,20 @@ The measurements take turns in rounds, so that a disk which is busy for a while 
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bkspark import environment
 from bkspark.admin.collecting.freeing import Doomed, Free
 from bkspark.admin.maintenance import Progress
-from bkspark.bookie.contract import BookieRoot
+from bkspark.bookie.contract import BookieRoot, Journal
 from bkspark.bookie.uri import open_bookie
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
-from bkspark.errors import NoSuchLedgerError
+from bkspark.errors import BookKeeperError, NoSuchLedgerError
 from bkspark.format import layout
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.protocol.ledger.locations import Locations
@@ -132,15 +133,16 @@ def measure_appends(
     """
     with _ledger(keeper, cluster, quorum) as probed, _ledger(keeper, cluster, quorum) as handle:
         probed.close()
-        with _roots(cluster, probed.metadata) as roots:
+        with _journals(cluster, probed.metadata) as journals:
             bench = _Appends(cluster, handle, _random(entry_bytes), seconds / ROUNDS)
-            work = bench.contenders(probed.ledger_id, roots)
+            work = bench.contenders(journals)
             for number in range(ROUNDS):
                 for position, contender in enumerate(work):
                     progress(number * len(work) + position, ROUNDS * len(work))
                     contender()
-        names = [bench.of_bookie(name) for name in roots]
-        return Benchmark(tuple(bench.figures.values()), bench.told(names, handle.metadata.quorum))
+        bookies = [bench.of_bookie(name) for name in journals]
+        told = bench.told(bookies, handle.metadata.quorum)
+        return Benchmark(tuple(bench.figures.values()), told)
 
 
 class _Appends:
@@ -154,9 +156,9 @@ class _Appends:
         self._seconds = seconds
         self._calls_max = max(1, ROUND_BYTES_MAX // max(1, len(value)))
 
-    def contenders(self, probed: int, roots: dict[str, BookieRoot]) -> list[Callable[[], None]]:
+    def contenders(self, journals: Mapping[str, Journal]) -> list[Callable[[], None]]:
         """What takes turns: each bookie by itself, the metadata store, and the appends."""
-        disks = [self._of_disk(name, probed, root) for name, root in roots.items()]
+        disks = [partial(self._on_bookie, name, journal) for name, journal in journals.items()]
         own = [self._metadata, self._single, self._together, self._pipelined, self._grouped]
         return [*disks, *own]
 
@@ -180,10 +182,8 @@ class _Appends:
     def _figure(self, what: str) -> Figure:
         return self.figures.setdefault(what, Figure(what))
 
-    def _of_disk(self, name: str, probed: int, root: BookieRoot) -> Callable[[], None]:
-        journal = root.open_journal(layout.journal(probed, layout.TERM_MAX, environment.token()))
-        figure = self.of_bookie(name)
-        return lambda: self._repeat(figure, lambda: journal.append([self._value]))
+    def _on_bookie(self, name: str, journal: Journal) -> None:
+        self._repeat(self.of_bookie(name), lambda: journal.append([self._value]))
 
     def _metadata(self) -> None:
         figure = self._figure(METADATA)
@@ -366,7 +366,8 @@ def _ledger(keeper: BookKeeper, cluster: Cluster, quorum: Quorum) -> Iterator[Wr
     try:
         yield handle
     finally:
-        handle.close()
+        with suppress(BookKeeperError):  # of a writer that failed: the next step fences it
+            handle.close()
         keeper.delete_ledger(handle.ledger_id)
         _free(cluster, [handle.metadata])
 
@@ -408,3 +409,14 @@ def _roots(cluster: Cluster, ledger: LedgerMetadata) -> Iterator[dict[str, Booki
             member.bookie_id: stack.enter_context(open_bookie(address).open_root())
             for member, address in sorted(places.items(), key=lambda place: place[0].bookie_id)
         }
+
+
+@contextmanager
+def _journals(cluster: Cluster, ledger: LedgerMetadata) -> Iterator[dict[str, Journal]]:
+    """Open a journal of no writer on each bookie of a ledger, by the bookie's id."""
+    with _roots(cluster, ledger) as roots, ExitStack() as stack:
+        name = layout.journal(ledger.ledger_id, layout.TERM_MAX, environment.token())
+        journals = {bookie_id: root.open_journal(name) for bookie_id, root in roots.items()}
+        for journal in journals.values():
+            stack.callback(journal.close)
+        yield journals

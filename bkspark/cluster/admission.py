@@ -78,7 +78,7 @@ class NewBookie:
 
 
 class TakenPlaces:
-    """TakenPlaces that are known to be distinct, and where another one may not be.
+    """Places that are known to be distinct, and where another one may not be.
 
     Each URL is looked up once, so that the cost grows with the places and not with their pairs.
 

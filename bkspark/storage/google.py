@@ -342,7 +342,7 @@ def _meaning(answer: GoogleAnswer, store: str) -> S3Doubt:
     """What an answer means that a request did not expect."""
     code = answer.code
     where = f"endpoint_url of store {store}" if store else EMULATOR
-    who = f"the identity_file of store {store}" if store else "the credentials"
+    identity = f"the identity_file of store {store}" if store else "the credentials"
     match answer.status:
         case 412:
             return ObjectTaken("the object exists")
@@ -353,7 +353,7 @@ def _meaning(answer: GoogleAnswer, store: str) -> S3Doubt:
         case 403:
             return S3Doubt(
                 f"access was refused ({code})",
-                hint=f"give {who} the role Storage Object User (roles/storage.objectUser)",
+                hint=f"give {identity} the role Storage Object User (roles/storage.objectUser)",
             )
         case 404:
             return S3Doubt(

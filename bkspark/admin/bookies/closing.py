@@ -3,8 +3,8 @@
 No client chooses a closed or full bookie for a new ledger or as a replacement. Its data stays
 readable. Writers with the bookie in their ensemble continue to use it, and recoveries fence the
 bookie and write copies there as a member of a ledger being closed. A recovery uses a full bookie if
-no other bookie is free, but never a read-only bookie. Labels count for
-new ledgers and for later changes of ensembles; no label moves a copy.
+no other bookie is free, but never a read-only bookie. Labels count for new ledgers and for later
+changes of ensembles; no label moves a copy.
 """
 
 from collections.abc import Callable

@@ -6,6 +6,7 @@ import pytest
 
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cli import measuring
+from bkspark.errors import NotEnoughBookiesError
 
 
 def files_on_bookies(cluster):
@@ -55,6 +56,22 @@ def test_an_error_leaves_nothing(run, small_cluster, monkeypatch):
     assert (status, out) == (1, "")
     assert "the disk is full" in err
     assert files_on_bookies(small_cluster) == []
+
+
+def test_a_writer_that_cannot_close_leaves_nothing(run, small_cluster, monkeypatch):
+    close = measuring.WriteHandle.close
+
+    def fails(handle):
+        close(handle)
+        raise NotEnoughBookiesError("too few bookies answer")
+
+    monkeypatch.setattr(measuring.WriteHandle, "close", fails)
+    status, out, err = run("bench", "append", "--seconds", "0.01")
+    assert (status, out) == (1, "")
+    assert "too few bookies answer" in err
+    assert files_on_bookies(small_cluster) == []
+    with BookKeeper(small_cluster.uri) as keeper:
+        assert keeper.list_ledgers() == []
 
 
 @pytest.mark.parametrize(
