@@ -133,7 +133,7 @@ def measure_appends(
     """
     with _ledger(keeper, cluster, quorum) as probed, _ledger(keeper, cluster, quorum) as handle:
         probed.close()
-        with _journals(cluster, probed.metadata) as journals:
+        with _probes(cluster, probed.metadata) as journals:
             bench = _Appends(cluster, handle, _random(entry_bytes), seconds / ROUNDS)
             work = bench.contenders(journals)
             for number in range(ROUNDS):
@@ -412,7 +412,7 @@ def _roots(cluster: Cluster, ledger: LedgerMetadata) -> Iterator[dict[str, Booki
 
 
 @contextmanager
-def _journals(cluster: Cluster, ledger: LedgerMetadata) -> Iterator[dict[str, Journal]]:
+def _probes(cluster: Cluster, ledger: LedgerMetadata) -> Iterator[dict[str, Journal]]:
     """Open a journal of no writer on each bookie of a ledger, by the bookie's id."""
     with _roots(cluster, ledger) as roots, ExitStack() as stack:
         name = layout.journal(ledger.ledger_id, layout.TERM_MAX, environment.token())
