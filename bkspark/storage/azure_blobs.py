@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from bkspark import environment, progress
+from bkspark import progress
 from bkspark.errors import InvalidRequestError
 from bkspark.storage import stores
 from bkspark.storage.address import BucketPlace
@@ -34,15 +34,14 @@ from bkspark.storage.clients import Clients
 from bkspark.storage.connection import (
     NoSuchObject,
     ObjectTaken,
-    Pressures,
     RangeBehindEnd,
     S3Doubt,
+    in_turn,
     no_answer,
     shown_endpoint,
     size_behind,
     slow_down,
     watch,
-    without_details,
 )
 from bkspark.storage.contract import TOKEN, ListingPage, StoredBytes, body
 
@@ -143,21 +142,11 @@ class AzureObjects:
     def ask(self, request: Callable[[Any], T]) -> T:
         """Make a request of the container, once."""
         client = _clients.of(self._store, self._host)
-        where = f"abfss:{self._store}:{self._host}"
-        pressure = environment.the_one(Pressures).of(self._container, where)
-        sent_at = pressure.wait_for_turn()
-        try:
-            with without_details():
-                answer = request(client.service.get_container_client(self._container))
-        except Exception as error:
-            doubt = _meaning(error, client)
-            if doubt.asks_for_less:
-                pressure.was_asked_for_less(sent_at)
-            # Not chained: the original message may quote a secret of the address.
-            raise doubt from None
-        pressure.was_served()
-        progress.made()
-        return answer
+        return in_turn(
+            *(self._container, f"abfss:{self._store}:{self._host}"),
+            lambda: request(client.service.get_container_client(self._container)),
+            lambda error: _meaning(error, client),
+        )
 
 
 class AzureParts:

@@ -279,20 +279,37 @@ def call(method: str, *, store: str = "", **arguments: Any) -> dict[str, Any]:
     Waits for its turn if the store has asked this process for fewer requests.
     """
     filesystem = _connected(store)
-    pressure = environment.the_one(Pressures).of(arguments["Bucket"], store)
+    answer = in_turn(
+        *(arguments["Bucket"], store),
+        lambda: filesystem.call_s3(method, timeout=REQUEST_SECONDS_MAX, **arguments),
+        lambda error: _doubt(error, store),
+    )
+    return dict(answer)
+
+
+def in_turn(
+    bucket: str, store: str, request: Callable[[], T], meaning: Callable[[Exception], "S3Doubt"]
+) -> T:
+    """Make a request of any kind of store, once, when it is its turn.
+
+    Args:
+        store: which store the pressure is on; differs between the kinds.
+        meaning: translates an exception of the request.
+    """
+    pressure = environment.the_one(Pressures).of(bucket, store)
     sent_at = pressure.wait_for_turn()
     try:
         with without_details():
-            answer = filesystem.call_s3(method, timeout=REQUEST_SECONDS_MAX, **arguments)
+            answer = request()
     except Exception as error:
-        doubt = _doubt(error, store)
+        doubt = meaning(error)
         if doubt.asks_for_less:
             pressure.was_asked_for_less(sent_at)
-        # Not chained: the original message may quote a secret of the endpoint.
+        # Not chained: the original message may quote a secret of the address.
         raise doubt from None
     pressure.was_served()
     progress.made()
-    return dict(answer)
+    return answer
 
 
 def get(*, store: str = "", **arguments: Any) -> tuple[dict[str, Any], bytes]:

@@ -35,9 +35,9 @@ from bkspark.storage.clients import Clients
 from bkspark.storage.connection import (
     NoSuchObject,
     ObjectTaken,
-    Pressures,
     RangeBehindEnd,
     S3Doubt,
+    in_turn,
     no_answer,
     shown_endpoint,
     size_behind,
@@ -231,20 +231,16 @@ class GoogleObjects:
     ) -> GoogleAnswer:
         """Send a request once, and read the answer to its end."""
         client = _clients.of(self._store)
-        pressure = environment.the_one(Pressures).of(self._bucket, f"gs:{self._store}")
-        sent_at = pressure.wait_for_turn()
-        try:
-            with without_details():
-                answer = _ask(client, method, address, wanted, data, headers or {})
-        except Exception as error:
-            # Not chained: the text may quote the address of an upload, which is a secret.
-            raise _no_answer(error, client) from None
-        if _asks_for_less(answer):
-            pressure.was_asked_for_less(sent_at)
-        else:
-            pressure.was_served()
-        progress.made()
-        return answer
+
+        def ask() -> GoogleAnswer:
+            answer = _ask(client, method, address, wanted, data, headers or {})
+            if _asks_for_less(answer):  # which no request expects
+                raise _meaning(answer, self._store)
+            return answer
+
+        return in_turn(
+            *(self._bucket, f"gs:{self._store}"), ask, lambda error: _no_answer(error, client)
+        )
 
 
 class GoogleParts:
