@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 import bkspark
-from bkspark.cluster.cluster import init_cluster
-from tests.kit.zookeeper import missing, zookeeper
+from tests.kit.clusters import KINDS, cluster_in
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "elected_writer.py"
 MANY = "1000000000"
@@ -19,19 +18,10 @@ MANY = "1000000000"
 pytestmark = pytest.mark.thorough
 
 
-@pytest.fixture(params=["file", "zk"])
+@pytest.fixture(params=KINDS)
 def uri(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    bookies = [(tmp_path / f"disk{number}").as_uri() for number in range(3)]
-    if request.param == "file":
-        init_cluster((tmp_path / "metadata").as_uri(), bookies)
-        yield (tmp_path / "metadata").as_uri()
-        return
-    if missing():
-        pytest.skip(missing())
-    (tmp_path / "zookeeper").mkdir()
-    with zookeeper(tmp_path / "zookeeper") as servers:
-        init_cluster(f"zk://{servers.hosts}/bk", bookies)
-        yield f"zk://{servers.hosts}/bk"
+    with cluster_in(tmp_path, request.param) as uri:
+        yield uri
 
 
 @contextmanager

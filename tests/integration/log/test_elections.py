@@ -22,6 +22,7 @@ from bkspark.errors import (
 )
 from bkspark.format.upkeep_records import Lease
 from tests.integration.rig import Rig
+from tests.kit.own_clock import OwnClock
 
 NAME = "ingest"
 
@@ -31,20 +32,6 @@ def bk(make_rig: Callable[..., Rig]) -> Iterator[bkspark.BookKeeper]:
     rig = make_rig(kind="memory", metadata="memory", bookie_count=3)
     with bkspark.BookKeeper(rig.uri) as bookkeeper:
         yield bookkeeper
-
-
-class OwnClock(environment.RealEnvironment):
-    """A clock that goes on by sleeping, and that tests can put forward."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.ahead = 0.0
-
-    def monotonic(self) -> float:
-        return super().monotonic() + self.ahead
-
-    def sleep(self, seconds: float) -> None:
-        self.ahead += seconds
 
 
 def elect_elsewhere(bk: bkspark.BookKeeper) -> None:

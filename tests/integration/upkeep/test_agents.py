@@ -24,6 +24,7 @@ from bkspark.format import layout
 from bkspark.format.upkeep_records import Lease, ReportRecord
 from bkspark.ledger.deleting import delete_ledger
 from tests.integration.rig import Rig
+from tests.kit.own_clock import OwnClock
 
 from .scenes import members, written
 
@@ -119,22 +120,6 @@ def test_the_bookie_is_tried_again_when_its_time_has_come(
     clock.ahead = agents.SANITY_SECONDS
     with environment.use(clock):
         assert not agent.once()
-
-
-class OwnClock(environment.RealEnvironment):
-    """A clock that goes on by sleeping, and that tests can put forward."""
-
-    def __init__(self, meanwhile: Callable[[], object] = lambda: None) -> None:
-        super().__init__()
-        self.ahead = 0.0
-        self._meanwhile = meanwhile
-
-    def monotonic(self) -> float:
-        return super().monotonic() + self.ahead
-
-    def sleep(self, seconds: float) -> None:
-        self.ahead += seconds
-        self._meanwhile()
 
 
 def test_a_deleted_ledger_is_freed_on_the_agents_own_bookie(rig: Rig, cluster: Cluster) -> None:

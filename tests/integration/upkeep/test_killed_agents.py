@@ -12,10 +12,10 @@ import pytest
 
 from bkspark.admin.agents import Agent, BookieRounds, living_agents
 from bkspark.bookkeeper import BookKeeper
-from bkspark.cluster.cluster import Cluster, init_cluster
+from bkspark.cluster.cluster import Cluster
 from bkspark.format import layout
 from bkspark.metadata import zookeeper_session
-from tests.kit.zookeeper import missing, zookeeper
+from tests.kit.clusters import KINDS, cluster_in
 
 from ..waiting import wait_until  # noqa: TID252
 
@@ -24,19 +24,10 @@ pytestmark = pytest.mark.thorough
 SERVES = "this agent serves it"
 
 
-@pytest.fixture(params=["file", "zk"])
+@pytest.fixture(params=KINDS)
 def uri(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    bookies = [(tmp_path / f"disk{number}").as_uri() for number in range(1, 4)]
-    if request.param == "file":
-        init_cluster((tmp_path / "metadata").as_uri(), bookies)
-        yield (tmp_path / "metadata").as_uri()
-        return
-    if missing():
-        pytest.skip(missing())
-    (tmp_path / "zookeeper").mkdir()
-    with zookeeper(tmp_path / "zookeeper") as servers:
-        init_cluster(f"zk://{servers.hosts}/bk", bookies)
-        yield f"zk://{servers.hosts}/bk"
+    with cluster_in(tmp_path, request.param) as uri:
+        yield uri
 
 
 class AgentProcess:

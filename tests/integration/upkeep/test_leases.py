@@ -19,6 +19,7 @@ from bkspark.errors import OutcomeUnknownError
 from bkspark.format import layout, upkeep_records
 from bkspark.format.upkeep_records import Lease
 from tests.integration.rig import Rig
+from tests.kit.own_clock import OwnClock
 
 from .scenes import members, take, written
 
@@ -30,22 +31,6 @@ from bkspark.cluster.cluster import Cluster
 with Cluster(sys.argv[1]) as cluster:
     alone(cluster, "collect", lambda: print("begun", flush=True) or time.sleep(600))
 """
-
-
-class OwnClock(environment.RealEnvironment):
-    """Who sleeps sleeps at once, and something happens meanwhile."""
-
-    def __init__(self, meanwhile: Callable[[], object] = lambda: None) -> None:
-        super().__init__()
-        self.slept = 0.0
-        self._meanwhile = meanwhile
-
-    def monotonic(self) -> float:
-        return super().monotonic() + self.slept
-
-    def sleep(self, seconds: float) -> None:
-        self.slept += seconds
-        self._meanwhile()
 
 
 @pytest.fixture
@@ -181,7 +166,7 @@ def test_a_lease_of_another_system_is_dead_once_it_was_not_renewed_for_long_enou
     with environment.use(clock):
         report = alone(cluster, "collect", nothing, tell=told.append)
     assert report.exit_status == 0
-    assert lease.DEAD_SECONDS <= clock.slept <= lease.DEAD_SECONDS + lease.LOOK_SECONDS
+    assert lease.DEAD_SECONDS <= clock.ahead <= lease.DEAD_SECONDS + lease.LOOK_SECONDS
     assert told == ["collect: checking whether another run is still active"]
 
 
@@ -210,7 +195,7 @@ def test_one_that_ends_meanwhile_is_taken(cluster: Cluster) -> None:
     end = OwnClock(lambda: put(cluster, replace(elsewhere(), is_held=False)))
     with environment.use(end):
         assert alone(cluster, "collect", nothing).exit_status == 0
-    assert end.slept == lease.LOOK_SECONDS
+    assert end.ahead == lease.LOOK_SECONDS
 
 
 @pytest.mark.parametrize("data", [b"", b"what is this?", b"bkspark lease v9 00000000 0\n"])
