@@ -123,13 +123,14 @@ class Others:
         self.acknowledged: dict[int, bytes] = {}
         self._rig, self._log, self._at = rig, log, at
         self._writers: list[LogWriter] = []
-        self._is_acting = threading.Lock()
+        self._is_acting, self._is_over = threading.Lock(), False
 
     def decide(self, number: int, _operation: Operation) -> None:
         action = self._at.get(number)
         if action is not None and self._is_acting.acquire(blocking=False):
             try:
-                self._act(action)
+                if not self._is_over:
+                    self._act(action)
             finally:
                 self._is_acting.release()
 
@@ -144,7 +145,10 @@ class Others:
         if action == "roll":
             writer.roll()
 
-    def release(self) -> None:
+    def end(self) -> None:
+        """Wait for an action that a lane of the story's writer still does; none begins after it."""
+        with self._is_acting:
+            self._is_over = True
         for writer in self._writers:
             writer.release()
 
@@ -178,7 +182,7 @@ def test_others_who_open_at_any_operation_break_no_promise(
             acknowledged = tell_story(mine)
             is_over = len(rig.faults.trace) <= number
             rig.faults.forget()
-        others.release()
+        others.end()
         with log.writer() as writer:
             writer.append(b"last")
         first, found = log.first_offset, values(log)
