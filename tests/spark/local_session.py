@@ -83,8 +83,13 @@ def build_session(
 
 
 def stop_session(spark: SparkSession) -> None:
-    """Stop Spark and end its JVM, so that nothing is left when the tests are done."""
+    """Stop Spark and end its JVM, so that nothing is left; does nothing where both are gone.
+
+    A session with Delta stops the one before it, and that one's fixture ends last.
+    """
     gateway: Any = spark.sparkContext._gateway
+    if gateway is None or gateway.proc.poll() is not None:
+        return
     spark.stop()
     gateway.shutdown()
     gateway.proc.stdin.close()
