@@ -12,7 +12,7 @@ from bkspark.bookie.posix import PosixBookie
 from bkspark.bookie.posix_place import PosixStorage
 from bkspark.errors import InvalidRequestError
 from bkspark.storage import outside
-from bkspark.storage.address import shown_url
+from bkspark.storage.address import instead_of, shown_url
 
 
 def _memory_bookie(address: BookieAddress) -> Bookie:
@@ -74,8 +74,7 @@ def _scheme(url: str) -> str:
         known = ", ".join(f"{name}://" for name in [*_BOOKIES, *outside.schemes(outside.BOOKIES)])
         raise InvalidRequestError(
             f"bookie URL {shown_url(url)!r} has no supported scheme",
-            hint=f"supported: {known}; a directory is file:///absolute/path; a package that "
-            "adds a scheme must be installed on every machine",
+            hint=instead_of(scheme, f"supported: {known}; a directory is file:///absolute/path"),
         )
     _STORAGES[scheme] = kind.storage
     _BOOKIES[scheme] = kind.bookie

@@ -10,7 +10,7 @@ from bkspark.metadata import contract
 from bkspark.metadata.contract import FormattableStore, MetadataKind, MetadataStore
 from bkspark.metadata.files import FileMetadataStore
 from bkspark.storage import outside
-from bkspark.storage.address import canonical, shown_url
+from bkspark.storage.address import canonical, instead_of, shown_url
 
 _SUPPORTED = (
     "file:///directory, s3://bucket/prefix, gs://bucket/prefix, "
@@ -81,8 +81,7 @@ def _store_of_another_package(scheme: str, uri: str) -> FormattableStore:
         more = "".join(f", {name}://" for name in outside.schemes(outside.METADATA_STORES))
         raise InvalidRequestError(
             f"metadata store {shown_url(uri)}: {scheme}:// is not supported",
-            hint=f"use {_SUPPORTED}{more}; a package that adds a scheme must be installed on "
-            "every machine",
+            hint=instead_of(scheme, f"use {_SUPPORTED}{more}"),
         )
     return kind.store(uri)
 

@@ -189,6 +189,23 @@ _HINTS = {
     "Azure's environment, or from a store: abfss://container/prefix?store=NAME",
 }
 
+_NO_HDFS = (
+    "HDFS cannot be used: Python's clients neither create a file only if it is absent, nor sync it"
+)
+_BY_S3 = (
+    "write s3://bucket/prefix, and name the server's S3 endpoint by AWS_ENDPOINT_URL or a store"
+)
+_AS_AZURE = "write abfss://container@account.dfs.core.windows.net/prefix"
+_INSTEAD = {
+    **dict.fromkeys(("hdfs", "webhdfs", "viewfs"), _NO_HDFS),
+    **dict.fromkeys(("http", "https", "minio", "oss", "cosn", "obs"), _BY_S3),
+    **dict.fromkeys(("wasb", "wasbs", "adl"), _AS_AZURE),
+    "gcs": "write gs://bucket/prefix",
+    "s3n": "write s3://bucket/prefix",
+    "dbfs": "write the address of the bucket that it stands for",
+}
+"""What to do about a scheme that people try, where another address or none leads there."""
+
 
 @dataclass(frozen=True, slots=True)
 class BucketPlace:
@@ -231,6 +248,12 @@ def parse(url: str) -> BucketPlace:
             f"{shown_url(url)!r} does not name a place in an object store", hint=_HINTS[scheme]
         )
     return BucketPlace(found[1], found[3].strip("/"), found[4] or "", scheme, found[2] or "")
+
+
+def instead_of(scheme: str, supported: str) -> str:
+    """The advice for an address of a scheme that is not supported."""
+    known = _INSTEAD.get(scheme.lower())
+    return known or f"{supported}; a package that adds a scheme must be installed on every machine"
 
 
 def is_in_object_store(url: str) -> bool:

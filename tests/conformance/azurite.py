@@ -45,11 +45,16 @@ class AzureServer:
         """The URL of ``prefix``, or of an unused prefix."""
         return f"abfss://{self.container}/{prefix or uuid4().hex}"
 
-    def client(self) -> "ContainerClient":
+    def client(self, container: str = "") -> "ContainerClient":
         """A client past all of the project's code."""
         from azure.storage.blob import ContainerClient  # slow, and most test runs need none
 
-        return ContainerClient.from_connection_string(self.connection_string, self.container)
+        name = container or self.container
+        return ContainerClient.from_connection_string(self.connection_string, name)
+
+    def make_container(self, name: str) -> None:
+        with self.client(name) as client:
+            client.create_container()
 
 
 def connection_string(port: int) -> str:
@@ -71,8 +76,7 @@ def azurite(folder: Path) -> Iterator[AzureServer]:
 
     with started(command, folder / "azurite.log") as port:
         server = AzureServer(port, f"container-{uuid4().hex[:12]}")
-        with server.client() as client:
-            client.create_container()
+        server.make_container(server.container)
         with environment({"AZURE_STORAGE_CONNECTION_STRING": server.connection_string}):
             yield server
 

@@ -52,6 +52,11 @@ class GoogleServer:
         finally:
             client.close()
 
+    def make_bucket(self, name: str) -> None:
+        made = json.dumps({"name": name}).encode()
+        status, _ = self.ask("POST", "/storage/v1/b", made, {"Content-Type": "application/json"})
+        assert status == 200
+
     def keys(self, prefix: str) -> list[str]:
         path = f"/storage/v1/b/{self.bucket}/o?prefix={quote(prefix)}"
         found: dict[str, Any] = json.loads(self.ask("GET", path)[1])
@@ -70,9 +75,7 @@ def fake_gcs(folder: Path) -> Iterator[GoogleServer]:
 
     with started(command, folder / "fake-gcs.log") as port:
         server = GoogleServer(port, f"bucket-{uuid4().hex[:12]}")
-        made = json.dumps({"name": server.bucket}).encode()
-        status, _ = server.ask("POST", "/storage/v1/b", made, {"Content-Type": "application/json"})
-        assert status == 200
+        server.make_bucket(server.bucket)
         with environment({EMULATOR: f"http://{HOST}:{port}"}):
             yield server
 

@@ -1,5 +1,6 @@
 """An address is judged alike wherever it is given: as a metadata store, as a bookie, in a move."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,20 @@ def test_what_is_refused_is_refused_everywhere(tmp_path: Path, spelling: str) ->
 def test_spelling(given: str, url: str) -> None:
     assert canonical(given) == url
     assert canonical(url) == url
+
+
+@pytest.mark.parametrize(
+    ("url", "advice"),
+    [
+        ("hdfs://nn:8020/bk", "HDFS cannot be used"),
+        ("wasbs://data@account/bk", "write abfss://"),
+        ("gcs://bucket/bk", "write gs://bucket/prefix"),
+        ("https://host/bk", "AWS_ENDPOINT_URL or a store"),
+        ("sftp://host/bk", "a package that adds a scheme must be installed on every machine"),
+    ],
+)
+def test_an_address_of_another_kind_says_what_to_do(url: str, advice: str, tmp_path: Path) -> None:
+    for meta, bookie in ((url, tmp_path / "b"), (tmp_path / "m", url)):
+        with pytest.raises(InvalidRequestError, match=re.escape(advice)):
+            init_cluster(str(meta), [str(bookie)])
+    assert list(tmp_path.iterdir()) == []
