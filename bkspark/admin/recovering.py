@@ -16,7 +16,7 @@ from bkspark.admin.maintenance import (
     left_records,
     planned,
 )
-from bkspark.admin.settled_ledgers import RECOVER, SettledLedgers
+from bkspark.admin.settled_ledgers import RECOVER, SettledLedgers, unclosed_ledgers
 from bkspark.admin.survey import Survey
 from bkspark.admin.sweep import answers_by_ledger, by_member, last_members
 from bkspark.bookie.contract import BookieAddress, BookieRoot
@@ -436,11 +436,10 @@ def _planned(
         named = [cluster.ledger(ledger_id).value for ledger_id in ids]
         unclosed = [ledger for ledger in named if ledger.state is not LedgerState.CLOSED]
         return plan_of(unclosed, {}, now_ms, wanted.open_grace), ""
-    settled = SettledLedgers(cluster)
-    found = settled.look(now_ms)
+    found = unclosed_ledgers(cluster, now_ms)
     if is_noted:
-        settled.note(found.look)
-    unclosed = [ledger for ledger in found.ledgers if not _is_dropped(cluster, ledger)]
+        SettledLedgers(cluster, RECOVER).note(found.look)
+    unclosed = [ledger for ledger in found.ledgers if not is_dropped(cluster, ledger)]
     known = OpenLedgers(cluster)
     looked = known.look([x for x in unclosed if x.state is LedgerState.OPEN], run, now_ms)
     seen = looked.seen
@@ -478,7 +477,7 @@ def _there(cluster: Survey) -> frozenset[Member] | None:
     return None if any(key.startswith(prefixes) for key in cluster.unreadable) else there
 
 
-def _is_dropped(cluster: Cluster, ledger: LedgerMetadata) -> bool:
+def is_dropped(cluster: Cluster, ledger: LedgerMetadata) -> bool:
     """Return whether the ledger's log has dropped it, and needs none of its copies."""
     name = log_of(ledger)
     log = None if name is None else cluster.logs.get(name)

@@ -1,9 +1,10 @@
-"""The note of ledgers that a maintenance verb need not look at again.
+"""The notes of ledgers that a maintenance verb need not look at again.
 
-``protocol.upkeep.settling`` says what the note may claim. Runs at the same time add to one note by
+``protocol.upkeep.settling`` says what a note may claim. Runs at the same time add to one note by
 compare-and-set. A note that cannot be read or stored only costs further looks.
 """
 
+import hashlib
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,79 +17,91 @@ from bkspark.format import layout, upkeep_records
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.upkeep.settling import LedgersSeen, Settled
 
+# --- notes ---------------------------------------------------------------------------------------
+# The note of one verb: which ledgers are to be looked at, and what a look has settled.
+
+
 logger = logging.getLogger(__name__)
 
 RECOVER = "recover"
 """The verb for which ledgers are settled once they are closed, deleted or gone."""
 
+REPAIR = "repair"
+"""The verb for which ledgers are settled while they are closed and have all copies."""
+
 WALKED_MAX = 1024
 """New ids that are asked for one by one; if there are more, one listing names the ledgers."""
 
 Change = Callable[[Settled], Settled]
-_OVER = (LedgerState.CLOSED, LedgerState.DELETING)
 
 
 @dataclass(frozen=True, slots=True)
-class UnclosedLedgers:
-    """A look at the ledgers that are not settled.
+class ToLookAt:
+    """The ledgers that are not settled.
 
     Attributes:
-        ledgers: those that are OPEN or IN_RECOVERY.
-        look: to be noted.
+        known: the note at the begin of the look.
+        end: no ledger has this id or a higher one yet.
     """
 
-    ledgers: Sequence[LedgerMetadata]
-    look: LedgersSeen
+    known: Settled
+    end: int
+    ledger_ids: tuple[int, ...]
+    now_ms: int
 
 
 class SettledLedgers:
-    """The note about ``recover``."""
+    """The note of one verb."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, verb: str) -> None:
         self._cluster = cluster
+        self._verb = verb
         self._notes: Notes[Settled] = Notes(
             cluster.store,
             cluster.cluster_id,
             layout.settled_key,
-            lambda settled, nonce: upkeep_records.encode_settled(RECOVER, settled, nonce),
+            lambda settled, nonce: upkeep_records.encode_settled(verb, settled, nonce),
             upkeep_records.decode_settled,
         )
 
-    def look(self, now_ms: int) -> UnclosedLedgers:
-        """Read the ledgers that are not settled; store no note."""
-        known = self._known()
+    def to_look_at(self, now_ms: int, members: str = "") -> ToLookAt:
+        """Return the ledgers that are not settled; read no record of a ledger.
+
+        Args:
+            members: the bookies that are there, if they matter (``members_of``).
+        """
+        known = self.known().among(members)
         end = self._cluster.next_ledger_id()  # before any record is read
         ids = sorted({*known.exceptions, *self._new_ids(known.below, end)})
-        unclosed: list[LedgerMetadata] = []
-        unsettled, absent = set[int](), set[int]()
-        for name, answer in self._cluster.ledgers.answers(map(str, ids)):
-            seen = answer()
-            if seen is None:
-                absent.add(int(name))
-            elif seen.value.state not in _OVER:
-                unclosed.append(seen.value)
-                unsettled.add(int(name))
-        unsettled.update(self._unborn(known, absent, now_ms))
-        begin = known.below
-        read = frozenset(ids), frozenset(unsettled)
-        return UnclosedLedgers(unclosed, LedgersSeen(begin, max(begin, end or 0), *read, now_ms))
+        return ToLookAt(known, max(known.below, end or 0), tuple(ids), now_ms)
+
+    def seen(
+        self, asked: ToLookAt, unsettled: Collection[int], absent: Collection[int]
+    ) -> LedgersSeen:
+        """Return what a look at all of ``asked`` has found.
+
+        Args:
+            unsettled: ids of ledgers that are not settled.
+            absent: ids of ledgers without a record, or with a record that cannot be read.
+        """
+        known, read = asked.known, frozenset(asked.ledger_ids)
+        left = frozenset({*unsettled, *self._unborn(known, absent, asked.now_ms)})
+        return LedgersSeen(
+            known.below, asked.end, read, left, asked.now_ms, known.members, known.doubts
+        )
 
     def note(self, look: LedgersSeen) -> None:
         """Note what a look has settled."""
         self._change(lambda known: known.after(look))
 
-    def missed(self, ledger_ids: Collection[int], now_ms: int) -> list[int]:
-        """Return the unclosed ledgers among ``ledger_ids`` that the note calls settled.
+    def doubt(self, ledger_ids: Collection[int], now_ms: int) -> None:
+        """Have the next run look at these ledgers."""
+        if ledger_ids:
+            self._change(lambda known: known.doubting(ledger_ids, now_ms))
 
-        The next look reads them.
-        """
-        known = self._known()
-        named = sorted(ledger_id for ledger_id in ledger_ids if known.has(ledger_id))
-        found = self._cluster.ledgers.present(map(str, named))
-        wrong = [seen.value.ledger_id for seen in found if seen.value.state not in _OVER]
-        if wrong:
-            self._change(lambda known: known.doubting(wrong, now_ms))
-        return wrong
+    def known(self) -> Settled:
+        seen = self._notes.get(self._verb)
+        return Settled() if seen is None else seen.value
 
     def _new_ids(self, below: int, end: int | None) -> Iterator[int]:
         """Yield the ids of ledgers that may have come since the note."""
@@ -106,28 +119,84 @@ class SettledLedgers:
             if is_unreadable or not (ledger_id in gone or known.is_given_up(ledger_id, now_ms)):
                 yield ledger_id
 
-    def _known(self) -> Settled:
-        seen = self._notes.get(RECOVER)
-        return Settled() if seen is None else seen.value
-
     def _change(self, change: Change) -> None:
         try:
             self._changed(change)
         except BookKeeperError as error:
-            logger.warning("%s could not be stored: %s", layout.settled_key(RECOVER), error.args[0])
+            key = layout.settled_key(self._verb)
+            logger.warning("%s could not be stored: %s", key, error.args[0])
 
     def _changed(self, change: Change) -> None:
         for attempt in range(UPDATE_TRIES_MAX):
-            seen = self._notes.get(RECOVER)
+            seen = self._notes.get(self._verb)
             before = Settled() if seen is None else seen.value
             after = change(before)
             if after == before:
                 return
             try:
                 if seen is None:
-                    self._notes.write_over(RECOVER, after)
+                    self._notes.write_over(self._verb, after)
                 else:
-                    self._notes.replace(RECOVER, after, seen)
+                    self._notes.replace(self._verb, after, seen)
                 return
             except MetadataVersionError:
                 back_off(attempt)
+
+
+def members_of(cluster: Cluster, silent: Collection[str]) -> str:
+    """Return a text that changes with the bookies that are there (rule 5 of ``settling``)."""
+    there = sorted(
+        (one.bookie_id, one.incarnation, one.bookie_id in silent) for one in cluster.addresses()
+    )
+    lost = sorted((one.bookie_id, one.incarnation) for one in cluster.lost_members())
+    return hashlib.sha256(repr((there, lost)).encode()).hexdigest()
+
+
+# --- unclosed ------------------------------------------------------------------------------------
+# The ledgers that ``recover`` looks at.
+
+
+_OVER = (LedgerState.CLOSED, LedgerState.DELETING)
+
+
+@dataclass(frozen=True, slots=True)
+class UnclosedLedgers:
+    """A look at the ledgers that are not settled.
+
+    Attributes:
+        ledgers: those that are OPEN or IN_RECOVERY.
+        look: to be noted.
+    """
+
+    ledgers: Sequence[LedgerMetadata]
+    look: LedgersSeen
+
+
+def unclosed_ledgers(cluster: Cluster, now_ms: int) -> UnclosedLedgers:
+    """Read the ledgers that are not settled; store no note."""
+    settled = SettledLedgers(cluster, RECOVER)
+    asked = settled.to_look_at(now_ms)
+    unclosed: list[LedgerMetadata] = []
+    absent = set[int]()
+    for name, answer in cluster.ledgers.answers(map(str, asked.ledger_ids)):
+        seen = answer()
+        if seen is None:
+            absent.add(int(name))
+        elif seen.value.state not in _OVER:
+            unclosed.append(seen.value)
+    unsettled = {ledger.ledger_id for ledger in unclosed}
+    return UnclosedLedgers(unclosed, settled.seen(asked, unsettled, absent))
+
+
+def missed(cluster: Cluster, ledger_ids: Collection[int], now_ms: int) -> list[int]:
+    """Return the unclosed ledgers among ``ledger_ids`` that ``recover`` takes for settled.
+
+    The next look reads them.
+    """
+    settled = SettledLedgers(cluster, RECOVER)
+    known = settled.known()
+    named = sorted(ledger_id for ledger_id in ledger_ids if known.has(ledger_id))
+    found = cluster.ledgers.present(map(str, named))
+    wrong = [seen.value.ledger_id for seen in found if seen.value.state not in _OVER]
+    settled.doubt(wrong, now_ms)
+    return wrong

@@ -251,6 +251,8 @@ def encode_settled(verb: str, settled: Settled, nonce: str) -> bytes:
         "nonce": nonce,
         "below": settled.below,
         "exceptions": [list(one) for one in sorted(settled.exceptions.items())],
+        "members": settled.members,
+        "doubts": settled.doubts,
     }
     return strict_json.encode(SETTLED_KIND, layout.settled_key(verb), value)
 
@@ -263,7 +265,7 @@ def decode_settled(verb: str, data: bytes) -> Settled:
     is_known = len(exceptions) == len(found) <= EXCEPTIONS_MAX and below <= layout.LEDGER_ID_MAX + 1
     if not is_known or any(not 0 <= ledger_id < below for ledger_id in exceptions):
         raise CorruptDataError(f"{fields.what} has other exceptions than ledgers of its own")
-    return Settled(below, exceptions)
+    return Settled(below, exceptions, fields.take("members", str), fields.take("doubts", int))
 
 
 # --- damage record -------------------------------------------------------------------------------

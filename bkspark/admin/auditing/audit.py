@@ -46,7 +46,7 @@ from bkspark.admin.maintenance import (
 )
 from bkspark.admin.noted_damage import NotedDamage, marks_of
 from bkspark.admin.offloading.tables import TableAnswers, look_at_tables
-from bkspark.admin.settled_ledgers import SettledLedgers
+from bkspark.admin.settled_ledgers import REPAIR, SettledLedgers, missed
 from bkspark.admin.survey import Survey, every_log, gone_from_lists, unfinished_recoveries
 from bkspark.admin.sweep import (
     LOOKS_MAX,
@@ -256,6 +256,7 @@ class Audit:
     Attributes:
         seen: ids of ledgers not deleted, including ledgers with unreadable records.
         unclosed: ids of audited ledgers that are OPEN or IN_RECOVERY.
+        settled: ids of ledgers that need no repair (``protocol.upkeep.settling``).
     """
 
     def __init__(
@@ -264,6 +265,7 @@ class Audit:
         self.findings = AuditFindings()
         self.seen: set[int] = set()
         self.unclosed: set[int] = set()
+        self.settled: set[int] = set()
         self._cluster = cluster
         self._plan = plan
         self._run = run
@@ -309,6 +311,7 @@ class Audit:
         }
         self.seen |= audited.keys()
         self.unclosed |= {i for i, x in audited.items() if x.state is not LedgerState.CLOSED}
+        self.settled |= {i for i, x in ledgers.items() if x.state is LedgerState.DELETING}
         seen = _Seen(ledgers, audited, self._ask(step, audited))
         seen.holdings = {
             (member, ledger_id): holding
@@ -327,6 +330,8 @@ class Audit:
                 again.append(ledger.ledger_id)
                 continue
             self._note(ledger, found, waiting, seen)
+            if not is_told and self._is_settled(ledger, seen):
+                self.settled.add(ledger.ledger_id)
         self._note_orphans(seen)
         return again
 
@@ -483,6 +488,11 @@ class Audit:
         holdings = (seen.holdings.get((member, ledger.ledger_id)) for member in seen.looked)
         return any(holding is not None and holding.problem for holding in holdings)
 
+    def _is_settled(self, ledger: LedgerMetadata, seen: _Seen) -> bool:
+        """Return whether a ledger without findings is settled: no copy on a lost member counts."""
+        there = seen.looked.keys() - self._lost
+        return ledger.state is LedgerState.CLOSED and there.issuperset(Locations(ledger).members)
+
     # --- noting -------------------------------------------------------------------------------
 
     def _note(
@@ -589,8 +599,9 @@ def audit(
     found = work.findings.report(plan, work.lost_bookies)
     tables = look_at_tables(cluster, sorted(tiered if plan.is_of_all else tiered & set(logs)))
     found = with_tables(found, tables)
-    missed = SettledLedgers(cluster).missed(work.unclosed, began_ms) if plan.is_of_all else ()
-    found = replace(found, left=[*found.left, *(Left(f"ledger {i}", *MISSED) for i in missed)])
+    unknown = missed(cluster, work.unclosed, began_ms) if plan.is_of_all else ()
+    found = replace(found, left=[*found.left, *(Left(f"ledger {i}", *MISSED) for i in unknown)])
+    SettledLedgers(cluster, REPAIR).doubt(work.seen - work.settled, began_ms)
     report = replace(found, summary=in_words(found.counters))
     for left in report.left:
         logger.info("audit: %s: %s", left.subject, left.reason)

@@ -8,8 +8,8 @@ from bkspark import environment
 from bkspark.admin import absent_bookies
 from bkspark.admin.absent_bookies import ids_in, leave_out_bookies, why_left
 from bkspark.admin.auditing.audit import Audit, audit, dropped_ledgers, plan_audit
-from bkspark.admin.auditing.findings import AuditFindings, Short
-from bkspark.admin.auditing.look import slim
+from bkspark.admin.auditing.findings import AuditFindings, Short, plan_of_some
+from bkspark.admin.auditing.look import BookieAnswers, Look, slim
 from bkspark.admin.maintenance import (
     IN_THREADS,
     Execution,
@@ -22,10 +22,12 @@ from bkspark.admin.maintenance import (
     shares,
 )
 from bkspark.admin.noted_damage import NotedDamage
+from bkspark.admin.recovering import is_dropped
 from bkspark.admin.repairing.fill import Fill, Filled, Sources, in_vain, problem_of
 from bkspark.admin.repairing.repair import Away, Repair, RepairPlan, plan_of, row, row_of_short
+from bkspark.admin.settled_ledgers import REPAIR, SettledLedgers, members_of
 from bkspark.admin.survey import Survey
-from bkspark.admin.sweep import answers, batches
+from bkspark.admin.sweep import answers, batches, read_ledgers
 from bkspark.bookie.contract import BookieAddress, told_of
 from bkspark.cluster.arguments import require_number
 from bkspark.cluster.cluster import Cluster
@@ -267,7 +269,7 @@ def _tell(ledger_id: int, what: str) -> None:
 # --- repair command ------------------------------------------------------------------------------
 
 
-VERB = "repair"
+VERB = REPAIR
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +315,7 @@ def repair(
     """
     began_ms = environment.now_ms()
     runner = how.runner
-    found = _audited(survey, wanted, runner)
+    found = _audited(survey, wanted, how)
     unknown = ids_in(survey.unreadable)
     found, untouched = _without_those_of(unknown, found, survey)
     if unknown:
@@ -339,13 +341,45 @@ def repair(
     return report
 
 
-def _audited(survey: Survey, wanted: RepairRequest, run: Runner) -> AuditFindings:
+def _audited(survey: Survey, wanted: RepairRequest, how: Execution) -> AuditFindings:
     """Find missing copies; skip the search for surplus files, so no folder is listed."""
+    if wanted.is_of_all:
+        return _audited_all(survey, how)
     plan = plan_audit(survey, wanted.logs, wanted.ledgers)
-    plan = replace(plan, steps=tuple(replace(step, shards=()) for step in plan.steps))
-    work = Audit(survey, plan, run, dropped_ledgers(survey))
+    work = Audit(survey, plan, how.runner, dropped_ledgers(survey))
     work.carry_out(no_progress)
     return work.findings
+
+
+def _audited_all(survey: Survey, how: Execution) -> AuditFindings:
+    """Find the missing copies of all ledgers; look at those that are not settled or are marked."""
+    silent = _silent(survey, how.runner)
+    notes = SettledLedgers(survey, VERB)
+    asked = notes.to_look_at(environment.now_ms(), members_of(survey, silent))
+    marked = {ledger_id for _, ledger_id in NotedDamage(survey).marks(survey.addresses())}
+    ids = sorted(marked.union(asked.ledger_ids))
+    is_about_all = not asked.known.below
+    dropped = dropped_ledgers(survey) if is_about_all else _dropped_among(survey, ids)
+    work = Audit(survey, plan_of_some(ids, sorted(survey.bookies())), how.runner, dropped)
+    work.findings.silent.update(silent)
+    work.carry_out(no_progress)
+    if not how.dry_run:
+        absent = set(asked.ledger_ids).difference(work.seen, work.settled, dropped)
+        notes.note(notes.seen(asked, work.seen - work.settled, absent))
+    return work.findings
+
+
+def _dropped_among(survey: Survey, ledger_ids: Iterable[int]) -> set[int]:
+    """Return the ids of the ledgers that their own logs have dropped."""
+    ledgers = read_ledgers(survey, ledger_ids)
+    return {number for number, ledger in ledgers.items() if is_dropped(survey, ledger)}
+
+
+def _silent(survey: Survey, run: Runner) -> dict[str, str]:
+    """Ask each bookie for its cookie; return the reasons of those that do not show it, by id."""
+    looks = [Look(address, (), ()) for address in survey.addresses().values()]
+    found = answers(run, looks)
+    return {x.address.bookie_id: a.reason for x, a in found if not isinstance(a, BookieAnswers)}
 
 
 def _without_those_of(

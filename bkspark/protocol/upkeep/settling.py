@@ -2,7 +2,9 @@
 
 Rule 1. A ledger is *settled* for a command if the command has nothing to do for it, now and in each
 later state of the ledger. For ``recover`` these are ledgers that are CLOSED, DELETING, or gone: the
-state of no such ledger becomes OPEN or IN_RECOVERY again.
+state of no such ledger becomes OPEN or IN_RECOVERY again. For ``repair`` these are ledgers that are
+DELETING or gone, and CLOSED ledgers with all copies that they want on members that answer: a place
+of a closed ledger changes only to a member with verified copies ("repairing", rules 3 and 5).
 
 Rule 2. Ledger ids are given out in ascending order. So a note has one number, below which ledgers
 are settled, and the ids of the exceptions. A ledger with a higher id is not settled.
@@ -13,6 +15,14 @@ A recent id whose record is absent may belong to a ledger in creation, and stays
 
 Rule 4. A note never claims more than is true. So it needs no part in the creation, the closing or
 the deletion of a ledger. A lost or an older note costs further looks, and nothing else.
+
+Rule 5. Copies may be lost after a look. So a note of ``repair`` is about the bookies that were
+there during the look. If since then a bookie was added, removed, set up again or declared lost, or
+became silent or not silent, no ledger is settled.
+
+Rule 6. A client that finds something to do for a settled ledger doubts it: the ledger is an
+exception from then on. A look that began before the doubt settles nothing, because it may have read
+the ledger before.
 """
 
 from collections.abc import Collection, Mapping
@@ -34,6 +44,8 @@ class LedgersSeen:
         read: ids of all ledgers that were looked at.
         unsettled: ids of those that are not settled; their records may be unreadable or absent.
         now_ms: time of the look.
+        members: the bookies that were there (rule 5); empty if they do not matter.
+        doubts: how often ledgers had been doubted when the look began (rule 6).
     """
 
     begin: int
@@ -41,6 +53,8 @@ class LedgersSeen:
     read: frozenset[int]
     unsettled: frozenset[int]
     now_ms: int
+    members: str = ""
+    doubts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +64,14 @@ class Settled:
     Attributes:
         below: ledgers with lower ids are settled, without the exceptions.
         exceptions: since when each is known not to be settled, by ledger id.
+        members: the bookies that were there (rule 5); empty if they do not matter.
+        doubts: how often ledgers were doubted (rule 6).
     """
 
     below: int = 0
     exceptions: Mapping[int, int] = field(default_factory=dict)
+    members: str = ""
+    doubts: int = 0
 
     def has(self, ledger_id: int) -> bool:
         return ledger_id < self.below and ledger_id not in self.exceptions
@@ -63,24 +81,30 @@ class Settled:
         since_ms = self.exceptions.get(ledger_id)
         return since_ms is not None and now_ms - since_ms >= UNBORN_SECONDS * 1000
 
+    def among(self, members: str) -> "Settled":
+        """Return the settled ledgers if these bookies are there: none if others were (rule 5)."""
+        return self if members == self.members else replace(self, below=0, members=members)
+
     def after(self, look: LedgersSeen) -> "Settled":
         """Return the settled ledgers after a look.
 
         The look may have begun at another note: what it has not read stays as it is (rule 3).
         """
-        if look.begin > self.below:
+        known = self.among(look.members)
+        if look.begin > known.below or look.doubts != self.doubts:
             return self
-        kept = {i: ms for i, ms in self.exceptions.items() if i not in look.read - look.unsettled}
-        below = max(self.below, look.end)
-        found = (i for i in look.unsettled if self.below <= i < below)
+        below = max(known.below, look.end)
+        settled = look.read - look.unsettled
+        kept = {i: ms for i, ms in self.exceptions.items() if i not in settled and i < below}
+        found = (i for i in look.unsettled if known.below <= i < below)
         exceptions = {**dict.fromkeys(found, look.now_ms), **kept}
-        return replace(self, below=below, exceptions=exceptions).bounded()
+        return replace(known, below=below, exceptions=exceptions).bounded()
 
     def doubting(self, ledger_ids: Collection[int], now_ms: int) -> "Settled":
-        """Return the settled ledgers without some."""
+        """Return the settled ledgers without some (rule 6)."""
         wrong = (ledger_id for ledger_id in ledger_ids if self.has(ledger_id))
-        more = dict.fromkeys(wrong, now_ms)
-        return replace(self, exceptions={**self.exceptions, **more}).bounded()
+        exceptions = {**self.exceptions, **dict.fromkeys(wrong, now_ms)}
+        return replace(self, exceptions=exceptions, doubts=self.doubts + 1).bounded()
 
     def bounded(self) -> "Settled":
         """Return the same; beyond ``EXCEPTIONS_MAX`` exceptions, later ledgers count as new."""
@@ -88,4 +112,4 @@ class Settled:
             return self
         ids = sorted(self.exceptions)
         kept = {ledger_id: self.exceptions[ledger_id] for ledger_id in ids[:EXCEPTIONS_MAX]}
-        return Settled(ids[EXCEPTIONS_MAX], kept)
+        return replace(self, below=ids[EXCEPTIONS_MAX], exceptions=kept)

@@ -1,11 +1,18 @@
 """Ledgers of which something is taken away, and what an audit says of them."""
 
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from bkspark import verbs
 from bkspark.admin.maintenance import Report
 from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster
 from bkspark.format import layout
+from bkspark.metadata.memory import MemoryMetadataStore
 from tests.integration.rig import Rig, partitions_of
 from tests.integration.waiting import wait_for_all_copies
 
@@ -50,3 +57,30 @@ def copies(report: Report) -> list[tuple[Any, ...]]:
     """(bookie, first, last, class, whether that is unknown) of all that is missing."""
     keys = ("bookie_id", "first_entry_id", "last_entry_id", "copies", "is_unknown")
     return sorted(tuple(row[key] for key in keys) for row in report.details["copies"])
+
+
+def copied_records(rig: Rig, like: int, count: int) -> list[int]:
+    """Make more ledgers with the record of another one, without any file; return their ids."""
+    with Cluster(rig.uri) as cluster:
+        record = cluster.ledger(like).value
+        ids = [cluster.new_ledger_id() for _ in range(count)]
+        for ledger_id in ids:
+            cluster.ledgers.create(str(ledger_id), replace(record, ledger_id=ledger_id))
+    return ids
+
+
+@contextmanager
+def counted(monkeypatch: pytest.MonkeyPatch, asked: Counter[str]) -> Any:
+    """Count the calls of the metadata store while the block runs, by call and kind of record."""
+    with monkeypatch.context() as patch:
+        for call in ("get", "put", "list", "delete", "is_current"):
+            inner = getattr(MemoryMetadataStore, call)
+
+            def noting(
+                store: Any, key: str, *rest: Any, call: str = call, inner: Any = inner
+            ) -> Any:
+                asked[f"{call} {key.partition('/')[0]}"] += 1
+                return inner(store, key, *rest)
+
+            patch.setattr(MemoryMetadataStore, call, noting)
+        yield

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from bkspark import environment, verbs
 from bkspark.admin import settled_ledgers
 from bkspark.admin.maintenance import Report
-from bkspark.admin.settled_ledgers import RECOVER, SettledLedgers
+from bkspark.admin.settled_ledgers import RECOVER, SettledLedgers, missed, unclosed_ledgers
 from bkspark.admin.survey import Survey
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
@@ -20,12 +19,11 @@ from bkspark.cluster.records import Notes
 from bkspark.errors import CorruptDataError
 from bkspark.format import layout, strict_json, upkeep_records
 from bkspark.ledger.deleting import exclude
-from bkspark.metadata.memory import MemoryMetadataStore
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.upkeep.settling import UNBORN_SECONDS, Settled
 from tests.integration.rig import Rig
 
-from .scenes import written
+from .scenes import copied_records, counted, written
 
 DAY_MS = int(UNBORN_SECONDS * 1000)
 
@@ -52,37 +50,10 @@ def left_open(rig: Rig) -> int:
     return handle.ledger_id
 
 
-def copied_records(rig: Rig, like: int, count: int) -> list[int]:
-    """Make more ledgers with the record of another one, without any file; return their ids."""
-    with Cluster(rig.uri) as cluster:
-        record = cluster.ledger(like).value
-        ids = [cluster.new_ledger_id() for _ in range(count)]
-        for ledger_id in ids:
-            cluster.ledgers.create(str(ledger_id), replace(record, ledger_id=ledger_id))
-    return ids
-
-
 def noted(rig: Rig) -> Settled:
     with Cluster(rig.uri) as cluster:
         seen = cluster.store.get(layout.settled_key(RECOVER))
     return Settled() if seen is None else upkeep_records.decode_settled(RECOVER, seen.value)
-
-
-@contextmanager
-def counted(monkeypatch: pytest.MonkeyPatch, asked: Counter[str]) -> Any:
-    """Count the calls of the metadata store while the block runs, by call and kind of record."""
-    with monkeypatch.context() as patch:
-        for call in ("get", "put", "list", "delete", "is_current"):
-            inner = getattr(MemoryMetadataStore, call)
-
-            def noting(
-                store: Any, key: str, *rest: Any, call: str = call, inner: Any = inner
-            ) -> Any:
-                asked[f"{call} {key.partition('/')[0]}"] += 1
-                return inner(store, key, *rest)
-
-            patch.setattr(MemoryMetadataStore, call, noting)
-        yield
 
 
 def cost(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
@@ -159,8 +130,8 @@ def test_an_id_whose_ledger_was_never_made_is_asked_for_during_a_day(rig: Rig) -
     began = environment.now_ms()
     for passed, is_asked in ((0, True), (DAY_MS - 1, True), (DAY_MS, False)):
         with Survey(rig.uri) as cluster:
-            settled = SettledLedgers(cluster)
-            settled.note(settled.look(began + passed).look)
+            looked = unclosed_ledgers(cluster, began + passed)
+            SettledLedgers(cluster, RECOVER).note(looked.look)
         assert (late in noted(rig).exceptions) == is_asked
 
 
@@ -183,8 +154,8 @@ def test_a_ledger_whose_record_cannot_be_read_is_told_by_each_run(rig: Rig) -> N
     for _ in range(2):
         assert [left.subject for left in recovered(rig).left] == [f"metadata record {key}"]
     with Survey(rig.uri) as survey:
-        settled = SettledLedgers(survey)
-        settled.note(settled.look(environment.now_ms() + 2 * DAY_MS).look)
+        looked = unclosed_ledgers(survey, environment.now_ms() + 2 * DAY_MS)
+        SettledLedgers(survey, RECOVER).note(looked.look)
     assert noted(rig).exceptions.keys() == {ledger_id}
 
 
@@ -220,20 +191,20 @@ def test_a_run_keeps_what_an_audit_doubts_meanwhile(rig: Rig) -> None:
     """The audit doubts between the look and the note of another run."""
     closed = written(rig)
     with Survey(rig.uri) as cluster:
-        settled = SettledLedgers(cluster)
-        settled.note(settled.look(1).look)
+        settled = SettledLedgers(cluster, RECOVER)
+        settled.note(unclosed_ledgers(cluster, 1).look)
         written(rig)
-        looked = settled.look(2)
-        settled._change(lambda known: known.doubting([closed], 3))
+        looked = unclosed_ledgers(cluster, 2)
+        settled.doubt([closed], 3)
         settled.note(looked.look)
-    assert noted(rig) == Settled(closed + 2, {closed: 3})
+    assert noted(rig) == Settled(closed + 1, {closed: 3}, doubts=1)
 
 
 def wrongly_settled(rig: Rig) -> int:
     """An open ledger that a note calls settled, as after a restored backup."""
     ledger_id = left_open(rig)
     with Cluster(rig.uri) as cluster:
-        SettledLedgers(cluster)._change(lambda _: Settled(ledger_id + 1))
+        SettledLedgers(cluster, RECOVER)._change(lambda _: Settled(ledger_id + 1))
     return ledger_id
 
 
@@ -250,7 +221,7 @@ def test_an_audit_finds_what_a_note_wrongly_calls_settled(rig: Rig) -> None:
     assert recovered_ids(recovered(rig)) == [ledger_id]
     assert verbs.audit(rig.uri).left == []
     recovered(rig)
-    assert noted(rig) == Settled(closed + 1, {})
+    assert noted(rig) == Settled(closed + 1, {}, doubts=1)
 
 
 def test_an_audit_of_some_ledgers_is_about_these(rig: Rig) -> None:
@@ -263,7 +234,7 @@ def test_an_audit_says_nothing_about_a_ledger_closed_since(rig: Rig) -> None:
     with BookKeeper(rig.uri) as keeper:
         keeper.recover_ledger(ledger_id)
     with Survey(rig.uri) as cluster:
-        assert SettledLedgers(cluster).missed([ledger_id], 1) == []
+        assert missed(cluster, [ledger_id], 1) == []
 
 
 def test_a_note_that_cannot_be_read_costs_a_look_at_all(
@@ -282,7 +253,7 @@ def test_a_note_that_cannot_be_read_costs_a_look_at_all(
 
 
 def test_a_note_has_exceptions_of_its_own_ledgers() -> None:
-    known = Settled(9, {3: 5, 7: 6})
+    known = Settled(9, {3: 5, 7: 6}, "bookies", 4)
     assert (
         upkeep_records.decode_settled(
             RECOVER, upkeep_records.encode_settled(RECOVER, known, "nonce")
@@ -291,12 +262,12 @@ def test_a_note_has_exceptions_of_its_own_ledgers() -> None:
     )
     key = layout.settled_key(RECOVER)
     for below, exceptions in ((3, [[3, 5]]), (9, [[3, 5], [3, 6]]), (9, [[-1, 5]]), (9, [7])):
-        fields = {"below": below, "exceptions": exceptions}
+        fields = {"below": below, "exceptions": exceptions, "members": "", "doubts": 0}
         with pytest.raises(CorruptDataError):
             upkeep_records.decode_settled(
                 RECOVER, strict_json.encode(upkeep_records.SETTLED_KIND, key, fields)
             )
-    full = Settled(2**63 - 1, {2**62 + n: 2**42 for n in range(20_000)})
+    full = Settled(2**63 - 1, {2**62 + n: 2**42 for n in range(20_000)}, "b" * 64, 2**62)
     assert len(upkeep_records.encode_settled(RECOVER, full, "nonce")) < 768 * 1024
 
 

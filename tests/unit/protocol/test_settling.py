@@ -6,8 +6,17 @@ from bkspark.protocol.upkeep import settling
 from bkspark.protocol.upkeep.settling import EXCEPTIONS_MAX, LedgersSeen, Settled
 
 
-def look(begin: int, end: int, read: set[int], unsettled: set[int], now_ms: int = 5) -> LedgersSeen:
-    return LedgersSeen(begin, end, frozenset(read), frozenset(unsettled), now_ms)
+def look(
+    begin: int,
+    end: int,
+    read: set[int],
+    unsettled: set[int],
+    now_ms: int = 5,
+    members: str = "",
+    doubts: int = 0,
+) -> LedgersSeen:
+    seen = frozenset(read), frozenset(unsettled)
+    return LedgersSeen(begin, end, *seen, now_ms, members, doubts)
 
 
 def test_a_look_settles_what_it_read_and_names_the_rest() -> None:
@@ -20,8 +29,9 @@ def test_a_look_settles_what_it_read_and_names_the_rest() -> None:
 
 def test_a_look_settles_nothing_that_it_did_not_read() -> None:
     doubted = Settled(4, {1: 5}).doubting([2], now_ms=7)
-    assert doubted == Settled(4, {1: 5, 2: 7})
-    assert doubted.after(look(4, 6, {1, 4, 5}, set())) == Settled(6, {2: 7})
+    assert doubted == Settled(4, {1: 5, 2: 7}, doubts=1)
+    later = look(4, 6, {1, 4, 5}, set(), doubts=1)
+    assert doubted.after(later) == Settled(6, {2: 7}, doubts=1)
 
 
 def test_a_look_that_began_at_a_later_note_says_nothing_about_the_ledgers_before() -> None:
@@ -36,7 +46,29 @@ def test_a_late_look_takes_nothing_back() -> None:
 
 def test_doubts_are_only_about_settled_ledgers() -> None:
     known = Settled(4, {1: 5})
-    assert known.doubting([1, 4, 9], now_ms=7) == known
+    assert known.doubting([1, 4, 9], now_ms=7) == Settled(4, {1: 5}, doubts=1)
+
+
+def test_a_look_that_began_before_a_doubt_settles_nothing() -> None:
+    """It may have read the ledger before the loss that another client found."""
+    known = Settled(4, {1: 5})
+    before = look(4, 6, {1, 4, 5}, set())
+    doubted = known.doubting([1], now_ms=7)  # an exception already
+    assert doubted.after(before) == doubted
+    assert known.after(before) == Settled(6)
+
+
+def test_a_note_is_about_the_bookies_that_were_there() -> None:
+    known = Settled(4, {1: 5}, members="three")
+    assert known.among("three") == known
+    others = known.among("two")
+    assert not any(others.has(number) for number in range(4))
+    part = look(4, 6, {1, 4, 5}, set(), members="two")
+    assert known.after(part) == known
+    whole = look(0, 6, {0, 1, 2, 3, 4, 5}, {1, 3}, members="two", now_ms=9)
+    assert known.after(whole) == Settled(6, {1: 5, 3: 9}, members="two")
+    late = look(0, 3, {0, 1, 2}, {2}, members="two", now_ms=9)
+    assert known.after(late) == Settled(3, {2: 9}, members="two")
 
 
 def test_looks_at_the_same_time_may_be_noted_in_any_order() -> None:
@@ -59,6 +91,12 @@ def test_an_id_without_a_record_is_given_up_after_a_day() -> None:
     assert not known.is_given_up(1, 999 + after)
     assert known.is_given_up(1, 1000 + after)
     assert not known.is_given_up(2, 2**60)
+
+
+def test_what_a_note_is_about_stays_when_there_are_too_many_exceptions() -> None:
+    known = Settled(EXCEPTIONS_MAX + 1, {}, "three", 7)
+    later = known.doubting(range(EXCEPTIONS_MAX + 1), now_ms=5)
+    assert (later.below, later.members, later.doubts) == (EXCEPTIONS_MAX, "three", 8)
 
 
 def test_with_too_many_exceptions_the_later_ledgers_count_as_new() -> None:
