@@ -121,9 +121,9 @@ class LogSettings:
             InvalidRequestError: the log was created with other values.
         """
         if wanted is not None and dict(wanted) != dict(self.min_distinct):
-            own = apart.shown(self.min_distinct) or "none"
+            own, other = (apart.shown(x) or "none" for x in (self.min_distinct, wanted))
             raise InvalidRequestError(
-                f"log {log_name!r} was created with minDistinct {own}, not {apart.shown(wanted)}",
+                f"log {log_name!r} was created with minDistinct {own}, not {other}",
                 hint="leave minDistinct out",
             )
         return self.min_distinct

@@ -8,9 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
+from bkspark.protocol import apart
 from bkspark.protocol.apart import Apart, choose_ensemble, require_distinct, shown
 from bkspark.protocol.bookies import Candidate, Labels, choose
-from bkspark.protocol.ledger.metadata import Member
+from bkspark.protocol.ledger.metadata import (
+    Fragment,
+    LedgerMetadata,
+    LedgerSettings,
+    LedgerState,
+    Member,
+)
 from bkspark.protocol.ledger.quorum import Quorum
 
 QUICK = settings(max_examples=150, derandomize=True, database=None, deadline=None)
@@ -116,6 +123,19 @@ def test_a_large_ensemble_that_cannot_be_is_refused_soon() -> None:
     assert try_to_choose(bookies("abc" * 100), wanted, 1)
 
 
+def test_a_search_ends_after_a_number_of_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each label alone allows the ensemble, so only trying shows that both together do not."""
+    in_racks = [{"rack": f"r{k}", "zone": "z"} for k in range(12)]
+    in_zones = [{"rack": "r", "zone": f"z{k}"} for k in range(12)]
+    wanted = Apart(Quorum(12, 12, 2), {"rack": 9, "zone": 9})
+    available = [wanted.values(own) for own in in_racks + in_zones]
+    monkeypatch.setattr(apart, "TRIES_MAX", 500)
+    draws = iter(range(500 * len(available)))  # an error beyond, where the search went on for ever
+    assert wanted.arranged(available, lambda: next(draws) % 7) == []
+    possible = [wanted.values(own | {"zone": f"y{k}"}) for k, own in enumerate(in_racks)]
+    assert len(wanted.arranged(available + possible, Random(1).random)) == 12
+
+
 def test_the_refusal_says_which_labels_there_are() -> None:
     wanted = Apart(Quorum(3, 3, 2), {"rack": 2})
     with pytest.raises(NotEnoughBookiesError) as refused:
@@ -160,6 +180,20 @@ def test_bookies_that_fail_often_are_taken_if_the_others_are_not_apart() -> None
 def test_no_change_goes_below_what_is_wanted(before: str, after: str, is_kept: bool) -> None:
     wanted = Apart(Quorum(3, 3, 2), {"rack": 2})
     assert wanted.is_kept([*map(labels_of, before)], [*map(labels_of, after)]) is is_kept
+
+
+def test_a_bookie_fits_where_no_write_set_goes_below_what_is_wanted() -> None:
+    settings = LedgerSettings(min_distinct={"rack": 2})
+    fragment = Fragment(0, 1, tuple(Member(f"b{k}", "1") for k in range(4)))
+    made = LedgerMetadata(7, Quorum(4, 2, 2), LedgerState.OPEN, 1, "t", (fragment,), settings)
+    wanted = Apart.of(made)
+    assert wanted == Apart(Quorum(4, 2, 2), {"rack": 2})
+    ring = [*map(labels_of, "abac")]
+    fitting = [
+        "".join(rack for rack in "abc." if wanted.fits(ring, index, labels_of(rack)))
+        for index in range(4)
+    ]
+    assert fitting == ["a", "bc", "a", "bc"]
 
 
 def test_each_write_set_is_looked_at() -> None:

@@ -3,7 +3,13 @@
 import pytest
 
 from bkspark.protocol import bounds
-from bkspark.protocol.bookies import labels_after, require_label_name, require_labels
+from bkspark.protocol.bookies import (
+    in_store,
+    labels_after,
+    require_label_name,
+    require_labels,
+    require_store_name,
+)
 
 LONGEST = "a" * bounds.LABEL_NAME_LENGTH_MAX
 
@@ -55,3 +61,20 @@ def test_a_change_sets_replaces_and_removes() -> None:
 def test_a_name_that_is_no_label_s(name: object) -> None:
     with pytest.raises(ValueError, match="is not the name of a label"):
         require_label_name(name)
+
+
+# --- the store of a bookie -----------------------------------------------------------------------
+
+
+def test_the_name_of_a_store_is_short_and_plain() -> None:
+    longest = "s" * bounds.STORE_NAME_LENGTH_MAX
+    for name in ("s", "minio-2", "r_1", longest):
+        assert require_store_name(name) == name
+    for bad in ("", "Minio", "2", "-a", "a b", "a\n", "é", longest + "s", None, 3):
+        with pytest.raises(ValueError, match="is not the name of a store"):
+            require_store_name(bad)
+
+
+def test_an_address_names_its_store_unless_it_is_the_usual_one() -> None:
+    assert in_store("s3://bucket/b", "minio") == "s3://bucket/b?store=minio"
+    assert in_store("s3://bucket/b", "") == "s3://bucket/b"

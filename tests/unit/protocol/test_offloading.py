@@ -17,8 +17,12 @@ from bkspark.protocol.log.ledger_list import LOST_ENTRIES, LoggedLedger
 from bkspark.protocol.log.record import LogRecord, paged
 from bkspark.protocol.log.retention import retained_from
 from bkspark.protocol.log.tier import (
+    COLUMNS_MAX,
+    GAPS_MAX,
     SEGMENTS_KEPT,
+    SEGMENTS_MAX,
     SEGMENTS_OF_PAGE,
+    FreedLedgers,
     Intent,
     SegmentsPage,
     Tier,
@@ -248,6 +252,14 @@ def test_two_offloads_work_on_one_intent() -> None:
     assert offloading.finished(after, EPOCH, ATTEMPT, segment, found_in(log)) is after
 
 
+def test_a_second_attachment_of_one_epoch_changes_nothing() -> None:
+    log = copied(log_of(5, Shelf()), 8)
+    again = Intent(0, 8, ATTEMPT, 0)
+    assert offloading.attached(log, URL, TABLE_ID, EPOCH, again) is log
+    with pytest.raises(MetadataVersionError, match="ended by another command"):
+        offloading.attached(log, URL, TABLE_ID, OTHER_EPOCH, again)
+
+
 def test_a_later_offload_cannot_begin_in_the_middle() -> None:
     log = copied(log_of(5, Shelf()), 8)
     with pytest.raises(MetadataVersionError, match="up to offset 8"):
@@ -303,6 +315,31 @@ def test_a_table_moves_only_with_the_segments_that_were_looked_at() -> None:
                 offloading.moved(later, log.tier, "s3a://lake/events", 7)
 
 
+def test_rows_are_accepted_as_they_are_only_if_nothing_changed_since_the_look() -> None:
+    log = copied(copied(log_of(9, Shelf()), 8), 16)
+    log = log.with_tier(replace(log.tier, older=PAGE))  # type: ignore[type-var]
+    seen = log.tier
+    assert seen is not None
+    other = "11111111-" + "d" * 32
+    named = tuple(offloading.with_digests(segment, other) for segment in seen.segments)
+    assert [segment.digests for segment in named] == [other] * 2
+    after = offloading.accepted(log, seen, named, ((3, 5),), 7)
+    table = replace(seen.table, verified_version=7)
+    wanted = replace(seen, table=table, segments=named, older="", missing=((3, 5),))
+    assert after.tier == wanted
+    with pytest.raises(MetadataVersionError, match="offloaded, truncated or freed meanwhile"):
+        offloading.accepted(freed(log, 8), seen, named, ((3, 5),), 7)
+
+
+def test_a_verification_notes_the_version_of_the_table_and_nothing_else() -> None:
+    log = copied(log_of(9, Shelf()), 8)
+    assert log.tier is not None
+    after = offloading.verified_again(log, EPOCH, 9).tier
+    assert after == replace(log.tier, table=replace(log.tier.table, verified_version=9))
+    with pytest.raises(MetadataVersionError, match="ended by another command"):
+        offloading.verified_again(log, OTHER_EPOCH, 9)
+
+
 def test_a_segment_is_the_intents() -> None:
     log = begun(log_of(5, Shelf()), 8)
     for begin, end in ((0, 4), (4, 8), (0, 12)):
@@ -327,6 +364,29 @@ def test_nothing_is_freed_while_ledgers_wait() -> None:
     log = freed(released(log), 16)
     assert log.tier is not None
     assert (log.tier.released, log.freed) == (8, 16)
+
+
+def test_only_what_waits_is_released() -> None:
+    log = copied(log_of(9, Shelf()), 8)
+    assert offloading.released(log, EPOCH, 0, 1) is log
+    waiting = freed(log, 8)
+    assert offloading.released(waiting, EPOCH, 4, 1) is waiting
+    after = released(waiting)
+    assert offloading.released(after, EPOCH, 8, 2) is after
+
+
+def test_segments_are_freed_once_they_were_copied_long_enough_ago() -> None:
+    assert offloading.freeable_end(log_of(9, Shelf()), 9) == 0
+    log = copied(copied(log_of(9, Shelf()), 8), 16)  # copied at 5 ms
+    assert log.tier is not None
+    assert offloading.freeable_end(log, 4) == 0
+    assert offloading.freeable_end(log, 5) == 16
+    first, second = log.tier.segments
+    later = log.with_tier(replace(log.tier, segments=(first, replace(second, copied_ms=6))))
+    assert offloading.freeable_end(later, 5) == 8
+    waiting = freed(log, 8)
+    assert offloading.freeable_end(waiting, 9) == 8
+    assert offloading.freeable_end(released(waiting), 9) == 16
 
 
 @pytest.mark.parametrize("end", [4, 12, 40])
@@ -438,6 +498,25 @@ def test_freed_rows_go_by_the_age_of_their_ledgers() -> None:
     assert found == 8
 
 
+def test_what_a_truncation_hid_in_the_table_is_not_counted_again() -> None:
+    log = released(freed(copied(copied(copied(log_of(10, Shelf()), 8), 16), 24), 24))
+    assert log.tier is not None
+    pages = tuple(reversed(log.tier.segments))  # as pages of older segments still have them
+    kept = log_with(log.truncated(16), retention_bytes=0)
+    assert retained_from(kept, now_ms=100, positions=[12], segments=pages) == 16
+
+
+def test_bytes_are_counted_where_they_are() -> None:
+    log = freed(copied(copied(log_of(10, Shelf()), 8), 16), 8)  # 10 bytes an entry
+    assert log.tier is not None
+    assert (log.tier.length_bytes, log.tier.copied_bytes) == (80, 160)
+    found = [log.tier.bytes_in(*ends) for ends in ((0, 8), (2, 5), (4, 16), (3, 3), (20, 24))]
+    assert found == [80, 30, 40, 0, 0]
+    not_freed = copied(log_of(10, Shelf()), 8).tier
+    assert not_freed is not None
+    assert not_freed.bytes_in(0, 8) == 0
+
+
 # --- pages of segments -----------------------------------------------------------------------
 
 
@@ -516,3 +595,46 @@ def test_a_list_that_does_not_begin_at_the_freed_offset_is_refused() -> None:
         log.with_tier(None)
     with pytest.raises(InvalidRequestError):
         log_with(log, ledgers=log.ledgers[1:])
+
+
+def test_a_page_has_as_many_segments_as_it_may() -> None:
+    one = [TierSegment(n, n + 1, 1, 1, PAGE) for n in range(SEGMENTS_OF_PAGE + 1)]
+    assert len(SegmentsPage(tuple(one[1:])).segments) == SEGMENTS_OF_PAGE
+    for wrong in (one, []):
+        with pytest.raises(InvalidRequestError, match="a page has 1 to 32 segments"):
+            SegmentsPage(tuple(wrong))
+    with pytest.raises(InvalidRequestError, match="segments of a tier are not in order"):
+        SegmentsPage(tuple(reversed(one[1:])))
+
+
+def test_a_tier_of_too_many_parts_is_refused() -> None:
+    log = copied(log_of(5, Shelf()), 8)
+    assert log.tier is not None
+    columns = tuple(TierColumn(f"c{n}", f"c{n}", "long") for n in range(COLUMNS_MAX + 1))
+    for changes in (
+        {"table": replace(log.tier.table, columns=columns)},
+        {"segments": (TierSegment(0, 8, 1, 1, PAGE),) * (SEGMENTS_MAX + 1)},
+        {"missing": ((0, 1),) * (GAPS_MAX + 1)},
+    ):
+        with pytest.raises(InvalidRequestError, match="too many columns, segments or gaps"):
+            replace(log.tier, **changes)  # type: ignore[arg-type]
+    assert replace(log.tier, table=replace(log.tier.table, columns=columns[1:]))
+
+
+def test_a_tier_is_refused_where_the_log_cannot_have_it() -> None:
+    log = copied(log_of(5, Shelf()), 8)
+    assert log.tier is not None
+    with pytest.raises(InvalidRequestError, match="a deleted log has no tier"):
+        log_with(log.vacated(), tier=log.tier)
+    later = replace(log.tier, begin=4, freed=4, segments=(), of_freed=FreedLedgers(4))
+    told = "its tier has offsets 4 to 4, and the log begins at 0, its ledgers at 0"
+    with pytest.raises(InvalidRequestError, match=told):
+        log.with_tier(later)
+    hidden = released(freed(log, 8)).truncated(4)
+    assert hidden.tier is not None
+    with pytest.raises(
+        InvalidRequestError, match="its tier has offsets 8 to 8, and the log begins"
+    ):
+        hidden.with_tier(replace(hidden.tier, begin=8, segments=()))
+    with pytest.raises(InvalidRequestError, match="its tier is longer than its ledgers"):
+        log.with_tier(replace(log.tier, intent=Intent(8, 24, ATTEMPT, 0)))

@@ -135,6 +135,27 @@ def test_a_log_that_is_strict_is_so_for_every_write() -> None:
         strict.strictness("wal", wanted=False)
 
 
+def test_a_log_says_whether_its_ledgers_may_be_smaller_than_wanted() -> None:
+    assert LogSettings(WANTED).permits_smaller
+    assert not LogSettings(WANTED, is_strict=True).permits_smaller
+    assert not LogSettings(WANTED, guarantees_write_quorum=True).permits_smaller
+
+
+def test_the_labels_that_a_log_insists_on_are_those_of_its_creation() -> None:
+    usual, apart = LogSettings(WANTED), LogSettings(WANTED, min_distinct={"rack": 2})
+    assert usual.distinctness("wal", None) == usual.distinctness("wal", {}) == {}
+    assert apart.distinctness("wal", None) == apart.distinctness("wal", {"rack": 2}) == {"rack": 2}
+    for log, wanted, told in (
+        (apart, {"rack": 3}, "log 'wal' was created with minDistinct rack:2, not rack:3"),
+        (apart, {}, "log 'wal' was created with minDistinct rack:2, not none"),
+        (usual, {"zone": 2}, "log 'wal' was created with minDistinct none, not zone:2"),
+    ):
+        with pytest.raises(InvalidRequestError) as refused:
+            log.distinctness("wal", wanted)
+        assert refused.value.args[0] == told
+        assert refused.value.hint == "leave minDistinct out"
+
+
 def test_a_log_that_a_smaller_ledger_makes_wants_what_the_ledger_should_have_had() -> None:
     made = ledger(WANTED, MADE)
     assert LogSettings.of(made, is_unbounded=False) == LogSettings(WANTED)
