@@ -8,7 +8,6 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
-from pathlib import Path
 from typing import Any
 
 from kazoo.client import KazooClient, TransactionRequest
@@ -40,52 +39,9 @@ from bkspark.errors import (
 from bkspark.metadata import freshness, patience
 from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.freshness import Freshness, Kind
+from bkspark.metadata.zookeeper_access import HINT, credentials, encryption, trouble
 from bkspark.progress import Countdown
 
-# --- zookeeper credentials -----------------------------------------------------------------------
-# The credentials of a ZooKeeper metadata store, given only by reference.
-#
-# ``BKSPARK_ZOOKEEPER_AUTH_FILE`` names a file, ``BKSPARK_ZOOKEEPER_AUTH`` is the variable itself;
-# either holds ``user:password`` for ZooKeeper's digest scheme. The process that connects reads
-# them. Where a variable would be shown, as Spark shows ``spark.executorEnv.*``, use the file.
-
-
-VARIABLE = "BKSPARK_ZOOKEEPER_AUTH"
-FILE_VARIABLE = "BKSPARK_ZOOKEEPER_AUTH_FILE"
-HINT = f"set {VARIABLE}, or {FILE_VARIABLE}, to the user:password that made the store"
-
-
-def credentials() -> str | None:
-    """``user:password``, None if neither variable is set.
-
-    Raises:
-        InvalidRequestError: both are set, or the credentials are not of this form.
-    """
-    literal, file = os.environ.get(VARIABLE, ""), os.environ.get(FILE_VARIABLE, "")
-    if literal and file:
-        raise InvalidRequestError(f"set only one of {VARIABLE} and {FILE_VARIABLE}")
-    if not literal and not file:
-        return None
-    found = _read(file) if file else literal
-    user, colon, password = found.partition(":")
-    if not user or not colon or not password or not found.isprintable():
-        # The value itself is not shown: it may be the password alone.
-        raise InvalidRequestError(
-            f"the value of {(FILE_VARIABLE if file else VARIABLE)} does not look like user:password"
-        )
-    return found
-
-
-def _read(file: str) -> str:
-    try:
-        return Path(file).read_text(encoding="utf-8").rstrip("\r\n")
-    except (OSError, ValueError) as error:
-        raise InvalidRequestError(
-            f"{FILE_VARIABLE}={file} cannot be read: {type(error).__name__}"
-        ) from None
-
-
-# --- zookeeper session ---------------------------------------------------------------------------
 # The connection of a ZooKeeper metadata store; the only file that imports kazoo.
 #
 # The rule: **a change is sent once; a look may be sent again.** A change whose answer is lost is
@@ -403,6 +359,7 @@ class ZooKeeperSession:
             connection_retry=_RECONNECT,
             auth_data=[("digest", auth)] if auth else None,
             default_acl=CREATOR_ALL_ACL if auth else None,
+            **encryption(),
         )
         if not self._was_connected:
             limit = Countdown(CONNECT_SECONDS)  # the address may be wrong
@@ -412,7 +369,8 @@ class ZooKeeperSession:
             raise OutcomeUnknownError(
                 f"no ZooKeeper server answered at {self._hosts} within {limit.seconds:g} s; "
                 "nothing was sent",
-                hint="check the address, and that a majority of the servers runs and is connected",
+                hint="check the address, and that a majority of the servers runs and is connected"
+                + trouble(self._hosts),
             )
         return client
 

@@ -17,7 +17,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 # The jars of Spark that a server needs; fewer jars start faster.
@@ -48,8 +48,8 @@ def missing() -> str:
 class ZooKeeperServer:
     """A server process."""
 
-    def __init__(self, folder: Path, port: int) -> None:
-        self.address = f"127.0.0.1:{port}"
+    def __init__(self, folder: Path, port: int, secure_port: int) -> None:
+        self.address = f"127.0.0.1:{secure_port or port}"
         self._folder = folder
         self._port = port
         self._process: subprocess.Popen[bytes] | None = None
@@ -153,15 +153,23 @@ class ZooKeeperServers:
 
 
 @contextlib.contextmanager
-def zookeeper(folder: Path, count: int = 1) -> Iterator[ZooKeeperServers]:
-    """Run servers for a block: ready at its begin, gone after its end in any case."""
+def zookeeper(
+    folder: Path, count: int = 1, *, tls: Mapping[str, str] | None = None
+) -> Iterator[ZooKeeperServers]:
+    """Run servers for a block: ready at its begin, gone after its end in any case.
+
+    Args:
+        tls: settings of ZooKeeper for connections by TLS; then ``hosts`` are those that take it.
+    """
     with contextlib.ExitStack() as stack:
-        yield _start(folder, count, stack)
+        yield _start(folder, count, tls or {}, stack)
 
 
-def _start(folder: Path, count: int, stack: contextlib.ExitStack) -> ZooKeeperServers:
+def _start(
+    folder: Path, count: int, tls: Mapping[str, str], stack: contextlib.ExitStack
+) -> ZooKeeperServers:
     for attempt in range(1, _START_TRIES + 1):
-        servers = _configure(folder / f"start-{attempt}", count)
+        servers = _configure(folder / f"start-{attempt}", count, tls)
         stack.callback(servers.kill)
         try:
             servers.start()
@@ -175,8 +183,8 @@ def _start(folder: Path, count: int, stack: contextlib.ExitStack) -> ZooKeeperSe
     raise AssertionError("unreachable")
 
 
-def _configure(folder: Path, count: int) -> ZooKeeperServers:
-    ports = free_ports(3 * count)
+def _configure(folder: Path, count: int, tls: Mapping[str, str]) -> ZooKeeperServers:
+    ports = free_ports(4 * count)
     peers = [
         f"server.{number}=127.0.0.1:{ports[count + number]}:{ports[2 * count + number]}"
         for number in range(count)
@@ -198,8 +206,12 @@ def _configure(folder: Path, count: int) -> ZooKeeperServers:
             "4lw.commands.whitelist=srvr",
             *(peers if count > 1 else []),
         ]
+        secure = ports[3 * count + number] if tls else 0
+        if tls:
+            lines.append(f"secureClientPort={secure}")
+            lines += [f"{key}={value}" for key, value in tls.items()]
         (home / "zoo.cfg").write_text("\n".join(lines) + "\n")
-        servers.append(ZooKeeperServer(home, ports[number]))
+        servers.append(ZooKeeperServer(home, ports[number], secure))
     return ZooKeeperServers(servers)
 
 

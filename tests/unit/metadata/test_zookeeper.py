@@ -21,7 +21,7 @@ from bkspark.metadata import zookeeper_session
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.metadata.uri import format_store, open_store
 from bkspark.metadata.zookeeper import VALUE_BYTES_MAX, ZooKeeperMetadataStore
-from bkspark.metadata.zookeeper_session import FILE_VARIABLE, VARIABLE
+from bkspark.metadata.zookeeper_access import FILE_VARIABLE, VARIABLE
 from tests.kit.zookeeper import missing, zookeeper
 
 from ...stopwatch import Stopwatch  # noqa: TID252

@@ -12,7 +12,7 @@ from bkspark.errors import (
 from bkspark.metadata import zookeeper_session
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.metadata.uri import format_store, open_store
-from bkspark.metadata.zookeeper_session import VARIABLE
+from bkspark.metadata.zookeeper_access import VARIABLE
 
 from .calls import CALLS, CHANGES, KEY, LOOKS, RECORD, URI, asked, wait_for
 from .stand_in import Fate, Servers
