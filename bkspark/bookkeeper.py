@@ -130,6 +130,7 @@ class BookKeeper(BoundToProcess):
         digester = make_digester(spec, secret)
         is_full = arguments.yes_or_no("guarantees_write_quorum", given=guarantees_write_quorum)
         notes = arguments.texts_by_name("custom_metadata", custom_metadata, taken=LOG_KEY)
+        begun = freshness.begin()
         created = create_ledger(
             self._cluster,
             quorum=quorum,
@@ -141,9 +142,10 @@ class BookKeeper(BoundToProcess):
             is_strict=arguments.yes_or_no("strict", given=strict),
             min_distinct=arguments.distinct(min_distinct, quorum),
         )
-        return WriteHandle(
-            self._cluster, created.seen, digester, begun=created.begun, settings=settings
-        )
+        with freshness.at(begun):  # the bookies' places are as new as that
+            return WriteHandle(
+                self._cluster, created.seen, digester, begun=created.begun, settings=settings
+            )
 
     def create_ledger_adv(
         self,

@@ -164,6 +164,7 @@ def create_ledger(
     goes_on: bool = False,
     is_strict: bool = False,
     min_distinct: Distinct = NOTHING,
+    new_id: int | None = None,
 ) -> CreatedLedger:
     """Create an OPEN ledger for one writer, known by its token.
 
@@ -175,24 +176,23 @@ def create_ledger(
         goes_on: whether later writers may continue the ledger in later terms.
         is_strict: whether to refuse a smaller ledger.
         min_distinct: labels whose values must differ in each write set.
+        new_id: an id that was taken for the ledger; None to take one.
 
     Raises:
         InvalidRequestError: its rows could not be read back, or the settings are too long.
         NotEnoughBookiesError: too few usable bookies, or their labels do not differ as wanted.
     """
-    _require_storable(schema)
-    require_room(schema, custom_metadata)
+    _require_storable(schema, custom_metadata)
     strict = is_strict or guarantees_write_quorum
     wanted: dict[str, Any] = {"is_strict": strict, "distinct": min_distinct}
     while True:
         with freshness.from_begin():
-            ledger_id = cluster.new_ledger_id()
+            ledger_id, new_id = cluster.new_ledger_id() if new_id is None else new_id, None
             placed = ensembles.choose(cluster, ledger_id, quorum, digester, **wanted)
         fragment = _first_fragment(placed, has_headers=digester is not None, goes_on=goes_on)
         given = (schema, digest, dict(custom_metadata), environment.now_ms())
-        smaller = _smaller(placed.quorum, quorum)
-        kept = (guarantees_write_quorum, smaller, is_strict, dict(min_distinct))
-        made = _made(ledger_id, placed, fragment, LedgerSettings(*given, *kept))
+        kept = (guarantees_write_quorum, _smaller(placed.quorum, quorum), is_strict)
+        made = _made(ledger_id, placed, fragment, LedgerSettings(*given, *kept, {**min_distinct}))
         with freshness.from_here():  # the looks are as new as the ledger's record
             seen = cluster.ledgers.create(str(ledger_id), made)
             is_going = any(map(cluster.is_going, fragment.ensemble))
@@ -204,9 +204,11 @@ def create_ledger(
         cluster.ledgers.replace(str(ledger_id), seen.value.deleting(), seen)
 
 
-def _require_storable(schema: bytes) -> None:
+def _require_storable(schema: bytes, custom_metadata: Mapping[str, str]) -> None:
+    """Refuse settings that could not be read back, or leave no room for later changes."""
     from bkspark.format import arrow_schema  # a deletion imports this module without Arrow
 
+    require_room(schema, custom_metadata)
     arrow_schema.require_storable(arrow_schema.decode(schema))
 
 

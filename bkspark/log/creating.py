@@ -59,12 +59,14 @@ def create_log_ledger(
     *,
     goes_on: bool = False,
     is_strict: bool = False,
+    new_id: int | None = None,
 ) -> CreatedLedger:
     """Create an OPEN ledger with the log's settings, on no list yet; the caller is its writer.
 
     Args:
         goes_on: whether later writers may continue the ledger in later terms.
         is_strict: whether a smaller ledger is forbidden, even if the log is not strict.
+        new_id: as for ``create_ledger``.
     """
     return create_ledger(
         cluster,
@@ -77,6 +79,7 @@ def create_log_ledger(
         goes_on=goes_on,
         is_strict=is_strict or log.settings.is_strict,
         min_distinct=log.settings.min_distinct,
+        new_id=new_id,
     )
 
 

@@ -33,6 +33,7 @@ from bkspark.log import rolling
 from bkspark.log.recovering import Undecided, undecided_of, with_outcome
 from bkspark.log.rolling import Add, RollPolicy, Segment, Segments, WaitingAdds
 from bkspark.log.tail import LogTail
+from bkspark.metadata import freshness
 from bkspark.protocol.ledger.metadata import FIRST
 
 WAITING_BYTES_MAX = 64 * 2**20
@@ -74,6 +75,7 @@ class LogWriter(ClosedAtEnd):
         election: Election | None = None,
     ) -> None:
         self.roll_error: BookKeeperError | None = None
+        began = freshness.begin()
         ask = None if election is None else election.require_leader
         self._tail = LogTail(cluster, log_name, password, ask=ask)
         tail = self._tail.open()
@@ -88,9 +90,10 @@ class LogWriter(ClosedAtEnd):
         self._waiting: WaitingAdds | None = None
         self._error: BookKeeperError | None = None
         self._is_closed = False
-        self._segment = self._segments.begin(
-            tail.ledger, tail.begun, tail.first_offset, tail.began, tail.unjoined
-        )
+        with freshness.at(began):  # the bookies' places are as new as that
+            self._segment = self._segments.begin(
+                tail.ledger, tail.begun, tail.first_offset, tail.began, tail.unjoined
+            )
         self._open_handle = self._segment.unlimited_handle
 
     def __repr__(self) -> str:
@@ -277,13 +280,16 @@ class LogWriter(ClosedAtEnd):
             old = self._segment
             if self._tail.begin_fragment(old, reason, self._segments.wait_seconds_max):
                 return
+            began = freshness.begin()
             with old.handle.explaining():
                 following = self._tail.roll(old.handle.metadata)
-            self._switch(old, following)
+            self._switch(old, following, began)
             rolling.rolled(self.log_name, old.ledger_id, self.ledger_id, self.end_offset, reason)
-            self._list_closed(old)
+            self._list_closed(old, began)
 
-    def _switch(self, old: Segment, following: CreatedLedger) -> None:
+    def _switch(
+        self, old: Segment, following: CreatedLedger, roll_began: freshness.Freshness
+    ) -> None:
         """Close ``old`` while new adds wait, then send the waiting adds to ``following``."""
         with self._lock:
             self._waiting, self._open_handle = WaitingAdds(), None
@@ -291,7 +297,8 @@ class LogWriter(ClosedAtEnd):
             old.handle.close()
             end = old.first_offset + old.handle.last_add_confirmed + 1
             standing = FIRST.not_before(old.handle.last_ms)
-            begun = self._segments.begin(following.seen, following.begun, end, standing)
+            with freshness.at(roll_began):
+                begun = self._segments.begin(following.seen, following.begun, end, standing)
             begun.faults_before = self.faults
             with self._lock:
                 self._segment = begun
@@ -325,10 +332,14 @@ class LogWriter(ClosedAtEnd):
     def _waiting_bytes(self) -> int:
         return 0 if self._waiting is None else self._waiting.byte_count
 
-    def _list_closed(self, segment: Segment) -> None:
-        """List the ledger as closed; after a failure the next roll or the next opener does."""
+    def _list_closed(self, segment: Segment, began: freshness.Freshness) -> None:
+        """List the ledger as closed; after a failure the next roll or the next opener does.
+
+        Args:
+            began: the begin of the roll or the close.
+        """
         try:
-            self._tail.close(segment.ledger_id)
+            self._tail.close(segment.ledger_id, began)
         except BookKeeperError as error:
             self.roll_error = rolling.failed(self.log_name, error)
 
@@ -370,6 +381,7 @@ class LogWriter(ClosedAtEnd):
             BookKeeperError: the error that ended the writer. The ledger stays open for recovery.
         """
         self.require_own_process()
+        began = freshness.begin()
         with self._rolling:
             if not self._stop_taking():
                 return
@@ -382,7 +394,7 @@ class LogWriter(ClosedAtEnd):
                 raise self._with_outcome(error) from error
             finally:
                 self._tail.drop_made()
-            self._list_closed(self._segment)
+            self._list_closed(self._segment, began)
 
     def release(self) -> None:
         """Wait until all entries are acknowledged, without closing the ledger.

@@ -38,6 +38,7 @@ from bkspark.errors import (
 )
 from bkspark.ledger.creating import log_of
 from bkspark.ledger.handles.promise import Unacknowledged
+from bkspark.metadata import freshness
 from bkspark.protocol.ledger.deletion import oldest_owner
 from bkspark.protocol.ledger.evidence import first_behind
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, LedgerState
@@ -78,15 +79,18 @@ def update_with_closed_tail(
     log_name: str,
     password: Password,
     change: Callable[[LogRecord | None], LogRecord],
+    began: freshness.Freshness | None = None,
 ) -> Versioned[LogRecord]:
     """Close the tail and ``change`` the log in one compare-and-set; retry if it is lost.
 
     Args:
         change: gets the record with an empty tail, or None if there is no record. May be called
             again with a newer record. Returns its argument if there is nothing to do.
+        began: how new the first look at the record must be; None for now, as the others.
     """
     for attempt in range(TRIES_MAX):
-        seen = cluster.logs.get(log_name)
+        with freshness.at(None if attempt else began):
+            seen = cluster.logs.get(log_name)
         before = None if seen is None else seen.value
         try:
             closed = None if before is None else with_closed_tail(cluster, before, password)

@@ -84,6 +84,7 @@ from bkspark.log.creating import create_log_ledger, drop_unlisted, schema_after
 from bkspark.log.recovering import duel, with_closed_tail
 from bkspark.log.rolling import Segment
 from bkspark.log.truncation import retain_after_roll
+from bkspark.metadata import freshness
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import FIRST, ConfirmedEnd, LedgerMetadata, LedgerState
@@ -373,7 +374,7 @@ class LogTail:
             return self._still_there(self._adopted)
         return self._provide_made(log).seen
 
-    def _provide_made(self, log: LogRecord) -> CreatedLedger:
+    def _provide_made(self, log: LogRecord, new_id: int | None = None) -> CreatedLedger:
         if self._made is None:
             is_stream = self._run is not None
             self._made = create_log_ledger(
@@ -384,6 +385,7 @@ class LogTail:
                 STREAM if is_stream else WRITER if self._rows.schema is None else APPEND,
                 goes_on=is_stream or log.is_unbounded,
                 is_strict=self._rows.is_strict,
+                new_id=new_id,
             )
             self._made_for = log.generation
         return self._made
@@ -429,9 +431,12 @@ class LogTail:
             LedgerFencedError: another writer has opened the log.
             NotEnoughBookiesError: no ledger can be made.
         """
-        log = self._cluster.log(self.log_name).value
-        self._drop_made_unless_usable(log)
-        made = self._provide_made(log)
+        with freshness.from_here():
+            # The change of the counter makes the look at the log new enough.
+            new_id = self._cluster.new_ledger_id() if self._made is None else None
+            log = self._cluster.log(self.log_name).value
+            self._drop_made_unless_usable(log)
+            made = self._provide_made(log, new_id)
         self._cluster.logs.update(self.log_name, partial(self._listed_after, own, made.seen.value))
         self._made = None
         return made
@@ -526,9 +531,15 @@ class LogTail:
 
     # --- close ---------------------------------------------------------------------------------
 
-    def close(self, ledger_id: int) -> None:
-        """Give a closed ledger its fixed place on the list, unless it has one."""
-        listed = self._cluster.logs.update(self.log_name, partial(self._listed_closed, ledger_id))
+    def close(self, ledger_id: int, began: freshness.Freshness | None = None) -> None:
+        """Give a closed ledger its fixed place on the list, unless it has one.
+
+        Args:
+            began: how new the look at the ledger must be; it shows the close in any case.
+        """
+        listed_closed = partial(self._listed_closed, ledger_id)
+        with freshness.at(began):
+            listed = self._cluster.logs.update(self.log_name, listed_closed)
         retain_after_roll(self._cluster, listed.value)
 
     def _listed_closed(self, ledger_id: int, record: LogRecord | None) -> LogRecord:

@@ -5,8 +5,10 @@ look began (linearizable). Files and memory give that at no extra cost, and igno
 object store takes a request for each look, and repeats what was read in a ``from_here`` block.
 ZooKeeper needs a write of its quorum for it, so a client says where less is enough:
 
-- ``from_here()``: at least as new as the begin of the block. One quorum write serves all looks of
-  the block, and so does a change of the client's own, made in the block before the look.
+- ``from_here()``: at least as new as the begin of the block, and as each earlier change of the
+  client's own. One quorum write serves all looks of the block, and so does a change of the client's
+  own, made in the block before the look.
+- ``at(begin())``: the same in several blocks of one operation, between which others look as of now.
 - ``from_begin()``: the same, as of the block around it if there is one. For parts of operations.
 - ``synced()``: as ``from_here``, unless the leader was deposed in its sleep and does not know it
   yet (H35). The answer is late then, never wrong. For readers that look again and again.
@@ -71,6 +73,11 @@ def at(given: Freshness | None) -> Iterator[None]:
         _needed.reset(token)
 
 
+def begin() -> Freshness:
+    """Return how new the answers of ``from_here`` are that begins here."""
+    return Freshness(Kind.FROM_HERE, tick())
+
+
 @contextmanager
 def now() -> Iterator[None]:
     """Look as of now inside the block, whatever holds around it."""
@@ -81,7 +88,7 @@ def now() -> Iterator[None]:
 @contextmanager
 def from_here() -> Iterator[None]:
     """Accept answers as of the begin of the block."""
-    with at(Freshness(Kind.FROM_HERE, tick())):
+    with at(begin()):
         yield
 
 

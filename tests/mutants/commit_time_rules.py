@@ -117,7 +117,7 @@ MUTANTS = (
     ),
     Mutant(
         "a write does not know the times of its log",
-        "log.batch.commit.commit",
+        "log.batch.commit._committed",
         DropArgument("standing"),
         (f"{LOG}::test_a_write_of_rows_is_committed_at_one_time_and_not_before_the_log",),
     ),

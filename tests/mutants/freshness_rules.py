@@ -91,4 +91,25 @@ MUTANTS = (
         Replace("environment.draw()", "0.0"),
         (f"{ADDRESSES}::test_each_of_many_bookies_has_its_turn",),
     ),
+    Mutant(
+        "a roll looks at its log before it changes the counter",
+        "LogTail.roll",
+        Replace(
+            "self._cluster.new_ledger_id() if self._made is None else None",
+            "None",
+        ),
+        (f"{OPERATIONS}::test_quorum_writes_of_ledgers_and_writers",),
+    ),
+    Mutant(
+        "the metadata check of a commit is as old as the commit",
+        "batch.commit.commit",
+        Replace("freshness.now()", "freshness.at(began)"),
+        (f"{OPERATIONS}::test_quorum_writes_of_rows",),
+    ),
+    Mutant(
+        "a commit looks for its ledger as of now",
+        "batch.commit.commit",
+        Replace("freshness.at(began)", "freshness.now()"),
+        (f"{OPERATIONS}::test_quorum_writes_of_rows",),
+    ),
 )

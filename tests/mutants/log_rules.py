@@ -70,7 +70,7 @@ MUTANTS = (
         "a batch goes behind a ledger that is open",
         "_splice",
         Replace(
-            "update_with_closed_tail(cluster, request.log_name, request.password, joined)",
+            "update_with_closed_tail(cluster, request.log_name, request.password, joined, began)",
             "cluster.logs.update(request.log_name, joined)",
         ),
         (f"{OPENINGS}::test_a_batch_displaces_an_open_writer",),

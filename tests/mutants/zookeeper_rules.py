@@ -51,9 +51,7 @@ MUTANTS = (
     Mutant(
         "a block may look as long ago as the block around it",
         "from_here",
-        Replace(
-            "Freshness(Kind.FROM_HERE, tick())", "needed() or Freshness(Kind.FROM_HERE, tick())"
-        ),
+        Replace("at(begin())", "at(needed() or begin())"),
         (f"{HERE}::test_an_inner_block_begins_anew",),
     ),
     Mutant(

@@ -18,6 +18,7 @@ from bkspark.log.batch.target import BatchTarget
 from bkspark.log.creating import schema_after
 from bkspark.log.recovering import update_with_closed_tail
 from bkspark.log.truncation import retain_after_roll
+from bkspark.metadata import freshness
 from bkspark.protocol.ledger.metadata import FIRST, LedgerMetadata
 from bkspark.protocol.log.batch import AttemptReport
 from bkspark.protocol.log.record import LogRecord
@@ -51,21 +52,36 @@ def commit(target: BatchTarget, reports: Sequence[AttemptReport | None]) -> Comm
     """
     if target.is_done:
         return CommitResult(target.ledger_id, 0, {})
-    with Cluster(target.request.metadata_uri, cluster_id=target.cluster_id) as cluster:
+    began = freshness.begin()
+    with (
+        freshness.at(began),
+        Cluster(target.request.metadata_uri, cluster_id=target.cluster_id) as cluster,
+    ):
         seen = not_collected(cluster, target.ledger_id, target.request.log_name)
-        with RecordWriter(
-            cluster,
-            seen,
-            target.digester(),
-            target.ensemble,
-            term=target.term,
-            token=target.token,
-            standing=FIRST.not_before(target.log_last_ms),
-        ) as writer:
-            transaction = target.request.transaction
-            plan = writer.write(reports, spares=target.spares, transaction=transaction)
-            writer.close_ledger()
-        has_joined = _splice(cluster, target)
+        with freshness.now():
+            return _committed(cluster, seen, target, reports, began)
+
+
+def _committed(
+    cluster: Cluster,
+    seen: Versioned[LedgerMetadata],
+    target: BatchTarget,
+    reports: Sequence[AttemptReport | None],
+    began: freshness.Freshness,
+) -> CommitResult:
+    with RecordWriter(
+        cluster,
+        seen,
+        target.digester(),
+        target.ensemble,
+        term=target.term,
+        token=target.token,
+        standing=FIRST.not_before(target.log_last_ms),
+    ) as writer:
+        transaction = target.request.transaction
+        plan = writer.write(reports, spares=target.spares, transaction=transaction)
+        writer.close_ledger()
+    has_joined = _splice(cluster, target, began)
     return CommitResult(target.ledger_id, plan.row_count if has_joined else 0, writer.failures)
 
 
@@ -91,10 +107,15 @@ def not_collected(cluster: Cluster, ledger_id: int, log_name: str) -> Versioned[
         ) from error
 
 
-def _splice(cluster: Cluster, target: BatchTarget) -> bool:
+def _splice(
+    cluster: Cluster, target: BatchTarget, began: freshness.Freshness | None = None
+) -> bool:
     """Put the closed ledger on its log's list, creating the log if there is none.
 
     The writer of the log's tail is fenced, because only closed ledgers may have a successor.
+
+    Args:
+        began: the begin of the commit: the record of the log is looked up as of then.
 
     Returns:
         Whether the ledger is on the list. False if the ledger is empty, or if its transaction was
@@ -117,7 +138,7 @@ def _splice(cluster: Cluster, target: BatchTarget) -> bool:
             is_unbounded=request.is_unbounded,
         )
 
-    log = update_with_closed_tail(cluster, request.log_name, request.password, joined).value
+    log = update_with_closed_tail(cluster, request.log_name, request.password, joined, began).value
     retain_after_roll(cluster, log)
     return log.lists(target.ledger_id)
 

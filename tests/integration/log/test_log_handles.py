@@ -222,9 +222,9 @@ def test_a_ledger_that_is_full_when_a_roll_ends_is_rolled_before_more_is_added(
     settle, create = LogWriter._list_closed, LogTail.roll
     is_filled, is_added = threading.Event(), threading.Event()
 
-    def settle_late(writer: LogWriter, segment: Any) -> None:
+    def settle_late(writer: LogWriter, *given: Any) -> None:
         is_filled.wait(60)
-        settle(writer, segment)
+        settle(writer, *given)
 
     def create_late(*arguments: Any) -> Any:
         if is_filled.is_set():
