@@ -12,6 +12,7 @@ import contextvars
 import os
 import queue
 import random
+import select
 import sys
 import threading
 import time
@@ -68,6 +69,8 @@ class Environment(Protocol):
 
     def sleep(self, seconds: float) -> None: ...
 
+    def sleep_until_readable(self, descriptor: int, seconds: float) -> bool: ...
+
     def draw(self) -> float: ...
 
     def token(self, byte_count: int) -> str: ...
@@ -100,6 +103,11 @@ def now_ms() -> int:
 def sleep(seconds: float) -> None:
     """Sleep while other tasks run."""
     _here.environment.sleep(seconds)
+
+
+def sleep_until_readable(descriptor: int, seconds: float) -> bool:
+    """Sleep until a descriptor has something to read, or for ``seconds``; whether it has."""
+    return _here.environment.sleep_until_readable(descriptor, seconds)
 
 
 def draw() -> float:
@@ -240,6 +248,11 @@ class RealEnvironment:
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
+
+    def sleep_until_readable(self, descriptor: int, seconds: float) -> bool:
+        waiting = select.poll()  # takes any number of descriptors, unlike `select`
+        waiting.register(descriptor, select.POLLIN)
+        return bool(waiting.poll(seconds * 1000))
 
     def draw(self) -> float:
         return random.random()

@@ -401,6 +401,9 @@ class PosixBookie:
     def open_root(self) -> AbstractContextManager["PosixRoot"]:
         return _opened_root(self.address)
 
+    def path_to_watch(self, name: str) -> str:
+        return f"{path_of(self.address.url)}/{name}"
+
     def post_check(self, journal: Journal, *, fence: str, permission: str) -> bool:
         own = own_journal(journal)
         if surely_passes(self.address, own, fence=fence, permission=permission):

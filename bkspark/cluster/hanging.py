@@ -19,6 +19,7 @@ from bkspark.metadata.contract import (
     answered,
     pays_to_read,
     sessions_of,
+    watchable,
 )
 from bkspark.progress import Progress, overslept, reported_to
 from bkspark.protocol.bookies import Quarantine
@@ -247,6 +248,7 @@ class PatientStore:
         self._seconds = seconds
         self.pays_to_read = pays_to_read(inner)
         self.sessions = sessions_of(inner)
+        self.watchable = watchable(inner)
 
     @property
     def uri(self) -> str:
@@ -296,6 +298,7 @@ class TimedStore(BoundToProcess):
         self._is_closed = False
         self.pays_to_read = pays_to_read(inner)
         self.sessions = sessions_of(inner)
+        self.watchable = watchable(inner)
 
     def __del__(self) -> None:
         """Close a store dropped without ``close``, in another thread because closing may take a

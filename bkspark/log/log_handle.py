@@ -27,6 +27,7 @@ from bkspark.log.reading.ledger_files import OpenBookies, find_records
 from bkspark.log.reading.log_view import LogView, LogWatch, look_at
 from bkspark.log.reading.offset_by_time import offset_since
 from bkspark.log.reading.ordered_read import OrderedRead, read_view_in_order
+from bkspark.log.reading.waiting import Waiting
 from bkspark.log.recovering import Undecided, resolve, update_with_closed_tail
 from bkspark.log.rolling import RollPolicy
 from bkspark.protocol.ledger.locations import Locations
@@ -277,23 +278,23 @@ class LogHandle(BoundToProcess):
         generation = view.record.generation
         begin = _offset("start", start)
         offset = view.first_offset if begin is None else begin
-        deadline, pauses = _deadline(timeout), self._watch.pauses(view)
-        while True:
-            if view.record.generation != generation:
-                raise NoSuchEntryError(
-                    f"log {self.name} was overwritten while it was read at offset {offset}",
-                    hint="read again, from the start of the new contents",
-                )
-            if offset < view.end_offset or offset < view.first_offset:
-                rows = read_view_in_order(self._cluster, view, offset, None, self._password)
-                yield from self._entries(rows)
-                offset, deadline = view.end_offset, _deadline(timeout)
-                pauses = self._watch.pauses(view)
-            elif view.record.is_sealed or environment.monotonic() >= deadline:
-                return
-            else:
-                pauses.sleep(deadline)
-            view = self._watch.look_again()
+        deadline = _deadline(timeout)
+        with Waiting(self._cluster) as waiting:
+            while True:
+                if view.record.generation != generation:
+                    raise NoSuchEntryError(
+                        f"log {self.name} was overwritten while it was read at offset {offset}",
+                        hint="read again, from the start of the new contents",
+                    )
+                if offset < view.end_offset or offset < view.first_offset:
+                    rows = read_view_in_order(self._cluster, view, offset, None, self._password)
+                    yield from self._entries(rows)
+                    offset, deadline = view.end_offset, _deadline(timeout)
+                    waiting.begin_anew()
+                elif view.record.is_sealed or environment.monotonic() >= deadline:
+                    return
+                waiting.sleep(view, deadline)
+                view = self._watch.look_again()
 
     def wait_for(self, offset: int, timeout: float | None) -> bool:
         """Wait until ``offset`` may be read.
@@ -304,12 +305,12 @@ class LogHandle(BoundToProcess):
         offset = arguments.whole_number("an offset", offset, least=0)
         deadline = _deadline(timeout)
         view = self._watch.look()
-        pauses = self._watch.pauses(view)
-        while view.end_offset <= offset:
-            if view.record.is_sealed or environment.monotonic() >= deadline:
-                return False
-            pauses.sleep(deadline)
-            view = self._watch.look_again()
+        with Waiting(self._cluster) as waiting:
+            while view.end_offset <= offset:
+                if view.record.is_sealed or environment.monotonic() >= deadline:
+                    return False
+                waiting.sleep(view, deadline)
+                view = self._watch.look_again()
         return True
 
     def cursor(self, name: str, start: int | None = None) -> Cursor:

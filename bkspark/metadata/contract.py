@@ -8,6 +8,7 @@ from typing import NoReturn, Protocol, runtime_checkable
 from urllib.parse import SplitResult, urlsplit
 
 from bkspark.errors import BookKeeperError, InvalidRequestError, MetadataVersionError
+from bkspark.storage.changes import Watchable
 
 # --- contract ------------------------------------------------------------------------------------
 # The contract of a metadata store.
@@ -164,6 +165,11 @@ class Sessions(Protocol):
 def sessions_of(store: MetadataStore) -> Sessions | None:
     """The sessions of ``store``; None if it has no attribute of this name."""
     return getattr(store, "sessions", None)
+
+
+def watchable(store: MetadataStore) -> Watchable | None:
+    """``store`` if it keeps records in files; None if it has no attribute of this name."""
+    return getattr(store, "watchable", None)
 
 
 class FormattableStore(MetadataStore, Protocol):

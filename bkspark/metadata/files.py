@@ -134,6 +134,14 @@ class FileMetadataStore(VersionedStore):
                 self._require_marker(directory)
             return is_current
 
+    @property
+    def watchable(self) -> "FileMetadataStore":
+        return self
+
+    def path_to_watch(self, name: str) -> str:
+        """The folder of the record ``name``, which gets each new version."""
+        return f"{self._root}/{contract.key(name)}"
+
     @contextmanager
     def _records(self, doing: str) -> Iterator[VersionedRecords]:
         with self._known_errors(doing) as opened, self._found() as directory:

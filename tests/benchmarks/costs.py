@@ -210,7 +210,7 @@ class Operations:
         self.count("close", writer.close)
 
     def _idle_follower(self, log: LogHandle) -> None:
-        reading, sleep = log.follow(0), environment.sleep
+        reading, real = log.follow(0), (environment.sleep, environment.sleep_until_readable)
         for _ in range(log.end_offset):
             next(reading)
         looks: list[float] = []
@@ -220,15 +220,20 @@ class Operations:
             if len(looks) > IDLE_LOOKS:
                 raise InterruptedError
 
+        def tell_of_nothing(_descriptor: int, seconds: float) -> bool:
+            if seconds:
+                stop_sleeping(seconds)
+            return False
+
         def wait() -> None:
             with suppress(InterruptedError):
                 next(reading)
 
-        environment.sleep = stop_sleeping
+        environment.sleep, environment.sleep_until_readable = stop_sleeping, tell_of_nothing
         try:
             self.count("a look of an idle follower", wait, per=IDLE_LOOKS)
         finally:
-            environment.sleep = sleep
+            environment.sleep, environment.sleep_until_readable = real
 
     def _rows(self) -> None:
         rig = Rig.__new__(Rig)

@@ -98,7 +98,7 @@ MUTANTS = (
     ),
     Mutant(
         "entries are read in any cluster",
-        "SliceReader.read",
+        "SliceReader._opened",
         Replace(
             "Cluster(item.metadata_uri, cluster_id=item.cluster_id)", "Cluster(item.metadata_uri)"
         ),

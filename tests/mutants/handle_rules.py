@@ -44,6 +44,12 @@ MUTANTS = (
         Replace("first - 1 == last == record.last_add_confirmed >= -1", "True"),
         (f"{SMALL}::test_a_confirmation_says_its_lac_and_nothing_else",),
     ),
+    Mutant(
+        "a lane that is idle alone takes the writer for idle",
+        "WriterRunner._confirm",
+        Replace("self.machine.pending.last_add_confirmed == last_add_confirmed", "True"),
+        (f"{LAC}::test_a_lane_that_is_idle_alone_says_nothing",),
+    ),
     # --- bookies that hang -----------------------------------------------------------------------
     Mutant(
         "a late answer of a bookie that was replaced counts",

@@ -11,6 +11,7 @@ POSITION = "tests/unit/protocol/test_stream_position.py"
 USES = "tests/unit/spark/test_option_uses.py"
 PLANNING = "tests/unit/log/reading/test_planning.py"
 BESIDE = "tests/unit/spark/test_readers_beside_retention.py"
+TOLD = "tests/unit/log/reading/test_told_changes.py"
 QUIET = "tests/unit/log/reading/test_quiet_looks.py"
 
 MUTANTS = (
@@ -229,5 +230,32 @@ MUTANTS = (
         "OpenBookies.all_say",
         Replace("all((answer is True for answer in answers.values()))", "all(answers.values())"),
         (f"{QUIET}::test_a_bookie_that_cannot_answer_is_not_quiet",),
+    ),
+    # --- pauses that a change ends ---------------------------------------------------------------
+    Mutant(
+        "what has changed before a reader watches is not looked at",
+        "Waiting.sleep",
+        Replace(
+            "waits_for != before and self._begins(view, ledger)", "self._begins(view, ledger) and 0"
+        ),
+        (f"{TOLD}::test_an_idle_reader_looks_rarely",),
+    ),
+    Mutant(
+        "a reader is told of no new version of a record",
+        "Waiting._begins",
+        Replace("[*journals, *records]", "journals"),
+        (f"{TOLD}::test_a_takeover_is_told",),
+    ),
+    Mutant(
+        "a reader trusts the kernel where another host may change a file",
+        "Changes.watch",
+        Replace("not mount.is_local", "False"),
+        (f"{TOLD}::test_it_looks_often_if_another_host_may_change_a_file",),
+    ),
+    Mutant(
+        "a reader trusts the kernel although a bookie has no files",
+        "Waiting._begins",
+        Replace("len(files) == len(members) == len(journals)", "True"),
+        (f"{TOLD}::test_it_looks_often_if_a_place_has_no_files",),
     ),
 )

@@ -36,6 +36,9 @@ class Appender:
         journal: the writer's own, begun when the bookie was enlisted. A missing journal is not made
             again, because that would hide its loss.
         advisory_lock: shared by the appenders of one writer to several bookies.
+
+    Attributes:
+        store_seconds: how long the bookie took to make the last record durable.
     """
 
     def __init__(
@@ -49,14 +52,15 @@ class Appender:
         self._ledger = ledger
         self._journal = journal
         self._advisory_lock = advisory_lock
-        self._is_quick = False
+        self.store_seconds = 0.0
 
     def turn(self) -> AbstractContextManager[object]:
         """Return the turn for appending a record and its consequences, one bookie at a time.
 
         Only quick bookies take turns: during a slow append, the next bookie can be asked.
         """
-        return self._advisory_lock() if self._is_quick else nullcontext()
+        is_quick = 0 < self.store_seconds < QUICK_SECONDS
+        return self._advisory_lock() if is_quick else nullcontext()
 
     @property
     def end(self) -> int:
@@ -82,7 +86,7 @@ class Appender:
             )
         begin = environment.monotonic()
         self._journal.append(frame)
-        self._is_quick = environment.monotonic() - begin < QUICK_SECONDS
+        self.store_seconds = environment.monotonic() - begin
         if not record.is_confirmation:
             post_check(
                 self.address,
@@ -170,6 +174,7 @@ class Lane:
         self._sent: deque[tuple[int, int, float, float]] = deque()
         self._signs = _Signs(Patience(Progress()))
         self._waiting: environment.Inbox[Framed | None] = environment.inbox()
+        self._when_idle: tuple[float, Callable[[], None]] | None = None
         self._framed_bytes = appender.end
         self._channel = BookieClient(self.address, name=f"{name}-{self.address.bookie_id}")
         try:
@@ -233,6 +238,18 @@ class Lane:
         """Whether all records sent were answered."""
         return not self._sent and self._waiting.empty()
 
+    @property
+    def store_seconds(self) -> float:
+        """How long the bookie took to make the last record durable."""
+        return self._appender.store_seconds
+
+    def tell_when_idle(self, seconds: float, tell: Callable[[], None]) -> None:
+        """Call ``tell`` once if no record comes for ``seconds``; for the lane's own task.
+
+        The task waits for a record anyhow, so the wait costs nothing if one comes.
+        """
+        self._when_idle = seconds, tell
+
     def come_back(self) -> None:
         """Note that the task is back: the time of records sent meanwhile begins now."""
         self.is_away = False
@@ -289,7 +306,7 @@ class Lane:
 
     def _work(self) -> None:
         try:
-            while (framed := self._waiting.get()) is not None:
+            while (framed := self._next()) is not None:
                 with self._appender.turn():
                     self._store(framed)
             if self._give_back is not None:
@@ -301,6 +318,17 @@ class Lane:
             self._report(self._failed(wrapped))
         finally:
             self._appender.close()
+
+    def _next(self) -> Framed | None:
+        """Wait for the next record; None at the end."""
+        awaited, self._when_idle = self._when_idle, None
+        if awaited is not None:
+            seconds, tell = awaited
+            try:
+                return self._waiting.get(timeout=seconds)
+            except environment.Empty:
+                tell()
+        return self._waiting.get()
 
     def _store(self, framed: Framed) -> None:
         record = framed.record
@@ -384,6 +412,11 @@ class Lanes:
     def has_nothing_to_do(self) -> bool:
         """Whether all records sent were answered."""
         return all(lane.has_nothing_to_do for lane in self._lanes.values())
+
+    @property
+    def store_seconds(self) -> float:
+        """How long the slowest bookie took to make its last record durable."""
+        return max((lane.store_seconds for lane in self._lanes.values()), default=0.0)
 
     def slowest(self) -> Lane | None:
         """Return the lane whose oldest record reaches its time limit first."""

@@ -15,7 +15,9 @@ class WriterSettings:
 
     Attributes:
         explicit_lac_ms: pause after which the writer stores its last-add-confirmed, so that readers
-            of the open ledger may read its last entries; 0 never does.
+            of the open ledger may read its last entries; 0 never does. None means three times as
+            long as the bookies took for the last record: at least 1 ms, or 4 after appends that
+            followed each other at once, and at most 100 ms.
         add_entry_timeout_seconds: time without progress on a record after which a bookie counts as
             failed.
         add_entry_quorum_timeout_seconds: time without an acknowledgement of an entry after which
@@ -29,23 +31,39 @@ class WriterSettings:
         InvalidRequestError: a value is out of its range.
     """
 
-    explicit_lac_ms: float = 100
+    explicit_lac_ms: float | None = None
     add_entry_timeout_seconds: float = STORE_SECONDS
     add_entry_quorum_timeout_seconds: float = 60.0
     is_change_delayed: bool = False
     is_sync_deferred: bool = False
 
     def __post_init__(self) -> None:
-        idle_ms = arguments.duration(
-            "explicit_lac_ms", self.explicit_lac_ms, hint="0 means never", may_be_0=True
-        )
-        object.__setattr__(self, "explicit_lac_ms", idle_ms)
+        if self.explicit_lac_ms is not None:
+            idle_ms = arguments.duration(
+                "explicit_lac_ms", self.explicit_lac_ms, hint="0 means never", may_be_0=True
+            )
+            object.__setattr__(self, "explicit_lac_ms", idle_ms)
         for name in ("add_entry_timeout_seconds", "add_entry_quorum_timeout_seconds"):
             hint = "give seconds, for example 10"
             seconds = arguments.duration(name, getattr(self, name), hint=hint)
             object.__setattr__(self, name, seconds)
         arguments.yes_or_no("is_change_delayed", given=self.is_change_delayed)
         arguments.yes_or_no("is_sync_deferred", given=self.is_sync_deferred)
+
+    def idle_seconds(self, store_seconds: float, *, is_busy: bool) -> float:
+        """Return the pause before the writer stores its last-add-confirmed; infinite for never.
+
+        A next append may come while that record is being stored, and then it waits. The pause is
+        so much longer that this is rare, and short where bookies are quick.
+
+        Args:
+            store_seconds: how long the slowest bookie took for the last record.
+            is_busy: whether the last append followed the one before at once.
+        """
+        if self.explicit_lac_ms is None:
+            least = BUSY_SECONDS if is_busy else IDLE_SECONDS_MIN
+            return min(max(least, 3 * store_seconds), IDLE_SECONDS_MAX)
+        return self.explicit_lac_ms / 1000 or math.inf
 
     def with_metadata_timeout(self, seconds: float) -> "WriterSettings":
         """Return the settings with enough time for a metadata store that may take ``seconds``.
@@ -64,6 +82,13 @@ class WriterSettings:
         """How long a caller waits: longer than the writer needs to end by its own limits."""
         return self.add_entry_quorum_timeout_seconds + GRACE_SECONDS
 
+
+IDLE_SECONDS_MIN, IDLE_SECONDS_MAX = 0.001, 0.1
+"""The shortest and the longest pause that the writer chooses by its bookies."""
+
+BUSY_SECONDS = 0.004
+"""The shortest pause between appends that follow each other within this time: a tick of the kernel.
+To set a shorter timer for each of them would take a tenth of their time."""
 
 GRACE_SECONDS = 15.0
 """Time to find bookies that can replace others, and to end."""

@@ -35,7 +35,7 @@ from bkspark.ledger.handles.grouping import Group, Submission
 from bkspark.ledger.handles.lane import Appender, Lane, Lanes, seconds_for
 from bkspark.ledger.handles.membership import Membership, News
 from bkspark.ledger.handles.promise import Answers, Promise, Rolls, Teller, Unacknowledged
-from bkspark.ledger.handles.settings import USUAL, WriterSettings
+from bkspark.ledger.handles.settings import BUSY_SECONDS, IDLE_SECONDS_MAX, USUAL, WriterSettings
 from bkspark.progress import overslept
 from bkspark.protocol.ledger.metadata import CommitTimes, LedgerMetadata
 from bkspark.protocol.writer import steps
@@ -78,14 +78,33 @@ class Deadlines:
         self._machine = machine
         self._backlog = backlog
         self._lanes = lanes
-        self._acknowledged_at = 0.0
+        self._is_idle_at = math.inf
+        self._acknowledged_at = -math.inf
+        self._is_busy = False
         limits = (settings.add_entry_timeout_seconds, settings.add_entry_quorum_timeout_seconds)
-        idle = settings.explicit_lac_ms / 1000 if settings.explicit_lac_ms else math.inf
+        idle = max(IDLE_SECONDS_MAX, settings.idle_seconds(0.0, is_busy=False))
         self._least_seconds = min(idle, min(limits) / 2)  # disks are looked at halfway
 
     def acknowledged(self) -> None:
-        """Note that an acknowledgement came just now."""
+        """Note that an acknowledgement came just now.
+
+        The writer's task is woken no earlier than by ``IDLE_SECONDS_MAX``: if it sleeps, a lane
+        made the acknowledgement, and that lane knows first that the writer is idle.
+        """
+        seconds = self.idle_seconds
+        if self.wakes_at > -math.inf:
+            seconds = max(IDLE_SECONDS_MAX, seconds)
         self._acknowledged_at = environment.monotonic()
+        self._is_idle_at = self._acknowledged_at + seconds
+
+    def sent(self, now: float) -> None:
+        """Note that a record is sent ``now``."""
+        self._is_busy = now - self._acknowledged_at < BUSY_SECONDS
+
+    @property
+    def idle_seconds(self) -> float:
+        """The pause after which the writer stores its last-add-confirmed; infinite for never."""
+        return self._settings.idle_seconds(self._lanes.store_seconds, is_busy=self._is_busy)
 
     def seconds_to_acknowledge(self, length_bytes: int) -> float:
         """Return the time limit of a group after which the ledger has ``length_bytes``."""
@@ -138,9 +157,8 @@ class Deadlines:
         if group is not None:
             late = TimedOut(group.add.first_entry_id, group.seconds)
             return Due(group.deadline, late, lambda: self._timed_out(late))
-        if self._settings.explicit_lac_ms and self._machine.pending.has_unsaid_lac:
-            at = self._acknowledged_at + self._settings.explicit_lac_ms / 1000
-            return Due(at, "idle", Idle)
+        if self._is_idle_at < math.inf and self._machine.pending.has_unsaid_lac:
+            return Due(self._is_idle_at, "idle", Idle)
         return None
 
     def _of_lane(self, lane: Lane, seconds: float) -> Due:
@@ -365,6 +383,20 @@ class WriterRunner:
             with self._lock:
                 lane.come_back()
                 check = self._claimed(self._turn(*news), lane)
+                self._let_tell(lane)
+
+    def _let_tell(self, lane: Lane) -> None:
+        """Let ``lane`` tell when the writer is idle, so that readers learn of the last entries."""
+        pending, seconds = self.machine.pending, self._deadlines.idle_seconds
+        if pending.has_unsaid_lac and seconds < math.inf:
+            idle = partial(self._confirm, pending.last_add_confirmed)
+            lane.tell_when_idle(seconds, idle)
+
+    def _confirm(self, last_add_confirmed: int) -> None:
+        """Store the last-add-confirmed if it is still ``last_add_confirmed``."""
+        with self._lock:
+            if self.machine.pending.last_add_confirmed == last_add_confirmed:
+                self._leave(self._turn(Idle()))
 
     def _bring(self, event: steps.Event, seen: Versioned[LedgerMetadata] | None = None) -> None:
         with self._lock:
@@ -466,7 +498,9 @@ class WriterRunner:
         first, *others = self.machine.receive(steps.Submitted(rows, size, times=times))
         assert isinstance(first, steps.Append)
         seconds = self._deadlines.seconds_to_acknowledge(first.add.length_bytes)
-        group = Group(first.add, taken, environment.monotonic() + seconds, seconds)
+        now = environment.monotonic()
+        self._deadlines.sent(now)
+        group = Group(first.add, taken, now + seconds, seconds)
         self.backlog.groups[first.add.first_entry_id] = group
         group.record = self._encoder.encode(first.add, taken)
         for step in (first, *others):

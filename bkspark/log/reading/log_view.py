@@ -16,12 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.hanging import PendingAnswer
-from bkspark.cluster.log_messages import leave_out
 from bkspark.cluster.password import Password
 from bkspark.cluster.records import Versioned
 from bkspark.errors import BookKeeperError, NoSuchEntryError, NoSuchLedgerError
@@ -29,12 +27,10 @@ from bkspark.format import layout
 from bkspark.ledger.journals.journal_pages import JournalEnds
 from bkspark.log.reading.ledger_files import OpenBookies, is_quiet, readable
 from bkspark.metadata import freshness
-from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.data_loss import LogGeneration, data_loss, lost
 from bkspark.protocol.log.ledger_list import LoggedLedger, bytes_in, ledgers_in
 from bkspark.protocol.log.record import LogRecord, missing_end
-from bkspark.storage.address import is_billed
 
 # --- log view ------------------------------------------------------------------------------------
 
@@ -190,31 +186,8 @@ def view_of(
     return LogView(record, tuple(readable_tail), metadata, is_open)
 
 
-POLL_SECONDS = 0.05
-"""First pause of a reader that waits."""
-
-BILLED_POLL_SECONDS = 5.0
-"""Longest pause of a reader that waits for an object store."""
-
 QUIET_LOOKS_MAX = 11
 """Looks of a reader that waits, in a row, that only ask whether there is news."""
-
-
-class IdlePauses:
-    """Pauses between the looks of a reader that waits.
-
-    On disks they are short. Where each look costs requests they double while nothing comes.
-    """
-
-    def __init__(self, *, is_billed: bool) -> None:
-        self._longest = BILLED_POLL_SECONDS if is_billed else POLL_SECONDS
-        self._next = POLL_SECONDS
-
-    def sleep(self, until: float) -> None:
-        """Pause, at most ``until`` a time of the monotonic clock."""
-        left = max(0.0, until - environment.monotonic())
-        environment.sleep(min(self._next, left))
-        self._next = min(2 * self._next, self._longest)
 
 
 class LogWatch:
@@ -276,13 +249,6 @@ class LogWatch:
         with suppress(NoSuchLedgerError):
             return self._cluster.ledger(ledger_id).value == ledger
         return False
-
-    def pauses(self, view: LogView) -> IdlePauses:
-        """Return the pauses of a reader that waits for entries after ``view``."""
-        tail = [Locations(ledger).last.members for ledger in view.metadata.values()]
-        places = self._cluster.addresses_of(chain.from_iterable(tail), leave_out).values()
-        urls = [self._cluster.uri, *(address.url for address in places)]
-        return IdlePauses(is_billed=any(map(is_billed, urls)))
 
     def _note(self, view: LogView) -> LogView:
         self._shown, self._quiet_looks_left = view, QUIET_LOOKS_MAX

@@ -44,6 +44,7 @@ class OrderedRead:
         log: the log that is read; None for a ledger.
         borders: offsets at which lost rows begin, in order; all rows before one can be read.
         tier: the rows that the log's table has; None without any.
+        cluster: has the rows, and is open while they are read; None to open it as it is needed.
         faults: replicas that failed so far.
     """
 
@@ -55,6 +56,7 @@ class OrderedRead:
     log: LogGeneration | None = None
     borders: Sequence[int] = ()
     tier: TierRows | None = None
+    cluster: Cluster | None = None
     faults: list[ReplicaFault] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[pa.Table]:
@@ -66,7 +68,7 @@ class OrderedRead:
         """
         wanted = pa.schema([(self.position_column, pa.int64()), *self.schema])
         for window in self._windows():
-            reader = SliceReader(wanted, self.password, log=self.log)
+            reader = SliceReader(wanted, self.password, log=self.log, cluster=self.cluster)
             batches = [batch for task in self.plan(window) for batch in reader.read(task)]
             self.faults += [fault for fault in reader.faults if fault not in self.faults]
             yield pa.Table.from_batches(batches, wanted).sort_by(self.position_column)
@@ -140,6 +142,7 @@ def read_view_in_order(
         view.generation,
         [place.first_offset for place in log.lost_in(range_.begin, range_.end)],
         tier,
+        cluster,
     )
 
 
@@ -184,6 +187,7 @@ def read_ledger_in_order(
         arrow_schema.decode(ledger.settings.schema),
         password,
         lambda window: plan_ledger(cluster, found.ledger, window, password, _TASK_BYTES),
+        cluster=cluster,
     )
 
 

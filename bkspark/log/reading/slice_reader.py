@@ -79,6 +79,7 @@ class SliceReader:
             and logs a warning.
         log: the log that is read; None for a ledger.
         faults: replicas skipped so far.
+        cluster: that of the slices, if it is open here; else it is opened as it is needed.
     """
 
     schema: pa.Schema
@@ -86,6 +87,7 @@ class SliceReader:
     fails_on_loss: bool = True
     log: LogGeneration | None = None
     faults: list[ReplicaFault] = field(default_factory=list)
+    cluster: "Cluster | None" = None
 
     def read(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
         """Yield the rows of ``task`` in order, in batches of exactly ``schema``.
@@ -102,9 +104,7 @@ class SliceReader:
                     continue
                 ledger = task.ledgers[item.ledger_id]
                 if isinstance(item, InlineSlice):
-                    from bkspark.cluster.cluster import Cluster
-
-                    with Cluster(item.metadata_uri, cluster_id=item.cluster_id) as cluster:
+                    with self._opened(item) as cluster:
                         yield from self._read_listed(cluster, item, ledger)
                 else:
                     yield from self._read_slice(item, ledger, channels, cleanup)
@@ -162,12 +162,10 @@ class SliceReader:
         """
         if not item.metadata_uri:
             return ()
-        from bkspark.cluster.cluster import Cluster
-
         stride, first = ledger.stripe_count, ledger.first_offset + item.first_entry_id
         begin, end = first + row * stride, first + (item.end_row - 1) * stride + 1
         try:
-            with Cluster(item.metadata_uri, cluster_id=item.cluster_id) as cluster:
+            with self._opened(item) as cluster:
                 try:
                     now = cluster.ledger(item.ledger_id).value
                 except NoSuchLedgerError as error:
@@ -183,6 +181,13 @@ class SliceReader:
                 return ()
             raise
         return tuple(address for address in found.values() if address not in tried)
+
+    def _opened(self, item: "Slice | InlineSlice") -> AbstractContextManager["Cluster"]:
+        if self.cluster is not None:
+            return nullcontext(self.cluster)
+        from bkspark.cluster.cluster import Cluster
+
+        return Cluster(item.metadata_uri, cluster_id=item.cluster_id)
 
     def _let_go(
         self, cluster: "Cluster", begin: int, end: int, ledger_id: int, error: NoSuchLedgerError

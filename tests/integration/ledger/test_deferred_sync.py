@@ -19,6 +19,7 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.ledger.handles import grouping
+from bkspark.ledger.handles.lane import Lane
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.protocol.ledger.metadata import LedgerState
@@ -120,8 +121,13 @@ def test_force_returns_behind_the_ack_quorum_and_not_before(
     handle.close()
 
 
-def test_readers_learn_of_a_force_although_the_writer_goes_on(keeper: BookKeeper) -> None:
+@pytest.mark.parametrize("teller", ["lane", "task"])
+def test_readers_learn_of_a_force_although_the_writer_goes_on(
+    keeper: BookKeeper, teller: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No record says its last-add-confirmed before the next force, so a confirmation does."""
+    if teller == "task":
+        monkeypatch.setattr(Lane, "tell_when_idle", lambda *_: None)
     is_over = threading.Event()
 
     def go_on(handle: WriteHandle) -> None:

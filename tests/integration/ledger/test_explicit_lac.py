@@ -16,6 +16,7 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import InvalidRequestError
 from bkspark.format import journal, layout
+from bkspark.ledger.handles import settings, writer
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.ledger.recovery.fencing import Since, read_tail
@@ -93,14 +94,61 @@ def test_it_is_told_once_to_every_bookie_of_the_ensemble(
 
 
 def test_with_0_it_never_is_and_close_writes_none(memory_rig: Rig, keeper: BookKeeper) -> None:
-    for settings in (WriterSettings(explicit_lac_ms=0), WriterSettings(explicit_lac_ms=10_000)):
-        with keeper.create_ledger(settings=settings) as handle:
+    for given in (WriterSettings(explicit_lac_ms=0), WriterSettings(explicit_lac_ms=10_000)):
+        with keeper.create_ledger(settings=given) as handle:
             handle.append(b"a")
             time.sleep(0.1)
         for name in names_of(handle):
             assert len(stored(memory_rig, handle, name)) == 1
     with pytest.raises(InvalidRequestError):
         WriterSettings(explicit_lac_ms=-1)
+
+
+@pytest.fixture
+def never_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The longest pause of an idle writer never ends."""
+    for module in (settings, writer):
+        monkeypatch.setattr(module, "IDLE_SECONDS_MAX", 10_000.0)
+
+
+@pytest.mark.parametrize("has_callback", [False, True])
+def test_an_idle_writer_of_quick_bookies_says_it_soon(
+    never_by_the_clock: None, memory_rig: Rig, keeper: BookKeeper, has_callback: bool
+) -> None:
+    """A lane made the acknowledgement, or the writer's own task did: it knows first."""
+    handle = keeper.create_ledger()
+    for number in range(3):
+        future = handle.append_async(b"x")
+        if has_callback:
+            future.add_done_callback(lambda _: None)
+        assert future.result(120) == number
+    wait_for_confirmations(memory_rig, handle, 2)
+    handle.close()
+
+
+def test_a_lane_that_is_idle_alone_says_nothing(memory_rig: Rig, keeper: BookKeeper) -> None:
+    """Others have acknowledged more since its last entry."""
+    handle = keeper.create_ledger(settings=WriterSettings(explicit_lac_ms=0))
+    for _ in range(2):
+        handle.append(b"x")
+    handle._writer._confirm(0)
+    handle.append(b"x")
+    wait_for_all_copies(handle)
+    for name in names_of(handle):
+        assert not any(record.is_confirmation for record in stored(memory_rig, handle, name))
+    handle._writer._confirm(2)
+    wait_for_confirmations(memory_rig, handle, 2)
+    handle.close()
+
+
+def test_the_pause_is_longer_than_the_bookies_take() -> None:
+    usual = WriterSettings()
+    assert usual.idle_seconds(0.0001, is_busy=False) == 0.001
+    assert usual.idle_seconds(0.0001, is_busy=True) == 0.004
+    assert usual.idle_seconds(0.01, is_busy=True) == pytest.approx(0.03)
+    assert usual.idle_seconds(1.0, is_busy=False) == 0.1
+    assert SOON.idle_seconds(1.0, is_busy=True) == 0.02
+    assert WriterSettings(explicit_lac_ms=0).idle_seconds(1.0, is_busy=False) == float("inf")
 
 
 class Turns:

@@ -7,8 +7,9 @@ import pytest
 
 from bkspark import BookKeeper, environment
 from bkspark.cluster.cluster import init_cluster
-from bkspark.log.reading import log_view
-from bkspark.log.reading.log_view import BILLED_POLL_SECONDS, POLL_SECONDS, IdlePauses
+from bkspark.log.log_handle import LogHandle
+from bkspark.log.reading import waiting
+from bkspark.log.reading.waiting import BILLED_POLL_SECONDS, POLL_SECONDS, Waiting
 from bkspark.storage.address import is_billed
 
 
@@ -48,26 +49,32 @@ def keeper() -> Iterator[BookKeeper]:
 DOUBLED = [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0]
 
 
-def test_pauses_stay_short_on_disks(clock: Clock) -> None:
-    pauses = IdlePauses(is_billed=False)
-    for _ in range(10):
-        pauses.sleep(float("inf"))
-    assert clock.slept == [POLL_SECONDS] * 10
+def slept_by(log: LogHandle, clock: Clock, until: float = float("inf")) -> list[float]:
+    """The pauses of a reader that finds nothing new."""
+    view = log._watch.look()
+    with Waiting(log._cluster) as pauses:
+        for _ in range(10):
+            pauses.sleep(view, until)
+    return clock.slept
 
 
-def test_pauses_double_where_looks_are_billed(clock: Clock) -> None:
-    pauses = IdlePauses(is_billed=True)
-    for _ in range(10):
-        pauses.sleep(float("inf"))
-    assert clock.slept == DOUBLED
-    assert clock.slept[-1] == BILLED_POLL_SECONDS
+def test_pauses_stay_short_where_no_change_is_told(keeper: BookKeeper, clock: Clock) -> None:
+    assert slept_by(keeper.create_log("a"), clock) == [POLL_SECONDS] * 10
 
 
-def test_no_pause_is_longer_than_the_time_that_is_left(clock: Clock) -> None:
-    pauses = IdlePauses(is_billed=True)
-    for _ in range(4):
-        pauses.sleep(0.2)
-    assert clock.slept == [0.05, 0.1, 0.05, 0.0]
+def test_pauses_double_where_looks_are_billed(
+    keeper: BookKeeper, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "is_billed", lambda _url: True)
+    assert slept_by(keeper.create_log("a"), clock) == DOUBLED
+    assert DOUBLED[-1] == BILLED_POLL_SECONDS
+
+
+def test_no_pause_is_longer_than_the_time_that_is_left(
+    keeper: BookKeeper, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "is_billed", lambda _url: True)
+    assert slept_by(keeper.create_log("a"), clock, 0.2)[:4] == [0.05, 0.1, 0.05, 0.0]
 
 
 def test_looks_at_a_bucket_are_billed() -> None:
@@ -80,7 +87,7 @@ def test_a_follower_pauses_by_the_place_of_its_bookies(
     keeper: BookKeeper, clock: Clock, monkeypatch: pytest.MonkeyPatch, is_in_bucket: bool
 ) -> None:
     """And begins anew with each entry."""
-    monkeypatch.setattr(log_view, "is_billed", lambda url: is_in_bucket and url.endswith("-1"))
+    monkeypatch.setattr(waiting, "is_billed", lambda url: is_in_bucket and url.endswith("-1"))
     log = keeper.create_log("a")
     with log.writer() as writer:
         writer.append(b"x")

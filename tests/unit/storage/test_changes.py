@@ -1,0 +1,82 @@
+"""The kernel tells of changes of files."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bkspark.storage import changes
+from bkspark.storage.changes import Changes, watch_all
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    file = tmp_path / "journal"
+    file.write_bytes(b"a")
+    return file
+
+
+@pytest.fixture
+def watched() -> Iterator[Changes]:
+    watched = Changes()
+    yield watched
+    watched.close()
+
+
+def test_an_append_is_told_once(file: Path, watched: Changes) -> None:
+    assert watched.watch(str(file))
+    assert not watched.wait(0.0)
+    with file.open("ab") as opened:
+        opened.write(b"b")
+    assert watched.wait(60.0)
+    watched.forget()
+    assert not watched.wait(0.0)
+
+
+@pytest.mark.parametrize("name", ["new", "linked", "moved", "deleted"])
+def test_other_changes_are_told(file: Path, watched: Changes, name: str) -> None:
+    folder = file.parent / "record"
+    folder.mkdir()
+    assert watched.watch(str(folder if name != "deleted" else file))
+    match name:
+        case "new":
+            (folder / "1").write_bytes(b"")
+        case "linked":
+            os.link(file, folder / "1")
+        case "moved":
+            file.rename(folder / "1")
+        case _:
+            file.unlink()
+    assert watched.wait(60.0)
+
+
+def test_all_must_be_watched(file: Path) -> None:
+    missing = file.parent / "missing"
+    for paths, is_told in (([file], True), ([file, missing], False)):
+        watched, are_told = watch_all(map(str, paths))
+        assert watched is not None
+        assert are_told is is_told
+        watched.close()
+
+
+@pytest.mark.parametrize("names", [[], ["missing"]])
+def test_nothing_is_kept_if_nothing_is_watched(tmp_path: Path, names: list[str]) -> None:
+    before = os.listdir("/proc/self/fd")
+    assert watch_all(str(tmp_path / name) for name in names) == (None, False)
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
+def test_other_hosts_are_not_told_of(
+    file: Path, watched: Changes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "mount_of", lambda _path: None)
+    assert not watched.watch(str(file))
+
+
+def test_other_systems_tell_nothing(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "_LIBRARY", object())
+    watched = Changes()
+    assert not watched.watch(str(file))
+    watched.close()
+    watched.close()
