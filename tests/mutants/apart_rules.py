@@ -42,7 +42,7 @@ MUTANTS = (
     Mutant(
         "the ledger does not say what it insists on",
         "creating.create_ledger",
-        Replace("dict(min_distinct)", "{}"),
+        Replace("{**min_distinct}", "{}"),
         (f"{LABELLED}::test_every_new_ledger_has_two_racks",),
     ),
     Mutant(

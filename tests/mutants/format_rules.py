@@ -184,7 +184,7 @@ MUTANTS = (
     ),
     Mutant(
         "the digest of an add record does not bind its ledger",
-        "_context",
+        "journal._context",
         Replace("f'add record 1 {ledger_id} {position}'", "f'add record 1 {position}'"),
         (f"{RECORDS}::test_a_record_of_another_ledger_fails_its_digest_before_it_is_parsed",),
     ),

@@ -111,7 +111,7 @@ MUTANTS = (
     ),
     Mutant(
         "settings may fill a record",
-        "ledger.creating.create_ledger",
+        "ledger.creating._require_storable",
         Drop("require_room"),
         (f"{FRONT}::test_settings_that_leave_a_record_no_room_are_refused",),
     ),
