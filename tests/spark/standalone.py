@@ -4,7 +4,7 @@ import re
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from submitted import SPARK_HOME, environment
@@ -18,54 +18,82 @@ _DAEMON = {
 }
 
 
+class StandaloneCluster:
+    """Its processes. A worker can be killed from outside and started again.
+
+    Attributes:
+        address: as a driver's master.
+    """
+
+    def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
+        self.address = ""
+        self._folder = folder
+        self._variables = variables
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self) -> None:
+        words = ["deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+        pattern = r"Starting Spark master at (spark://127\.0\.0\.1:\d+)"
+        self.address = self._start("master", words, pattern)
+        for number in (1, 2):
+            self._start_worker(f"worker-{number}")
+
+    def restart_dead_workers(self) -> None:
+        for name, process in self._processes.items():
+            if process.poll() is not None:
+                self._start_worker(name)
+
+    def stop(self) -> None:
+        """A worker ends its executors when it is asked to end, so it gets the time for it."""
+        for process in reversed(self._processes.values()):
+            process.terminate()
+            try:
+                process.wait(timeout=15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _start_worker(self, name: str) -> None:
+        work = str(self._folder / "work")
+        limits = ["--cores", "1", "--memory", "600M", "--work-dir", work]
+        # Spark starts no speculative attempt on a host that has one already.
+        host = f"127.0.0.{name.removeprefix('worker-')}"
+        ports = ["--host", host, "--port", "0", "--webui-port", "0"]
+        words = ["deploy.worker.Worker", *ports, *limits, self.address]
+        self._start(name, words, "(Successfully registered with master)")
+
+    def _start(self, name: str, words: Sequence[str], pattern: str) -> str:
+        """Return what ``pattern`` finds in the output."""
+        log = self._folder / f"{name}.log"
+        command = [str(SPARK_HOME / "bin/spark-class"), f"org.apache.spark.{words[0]}", *words[1:]]
+        with log.open("wb") as output:
+            self._processes[name] = subprocess.Popen(
+                command, env=self._variables, cwd=self._folder, stdout=output, stderr=output
+            )
+        return _await(log, pattern)
+
+
 @contextmanager
-def standalone_cluster(folder: Path, extra: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Start it, give its ``spark://`` address, and stop all of it whatever happens.
+def standalone_processes(
+    folder: Path, extra: Mapping[str, str] | None = None
+) -> Iterator[StandaloneCluster]:
+    """Start a cluster, and stop all of it whatever happens.
 
     ``extra`` is for the environment of its processes, which have the package without it.
     """
-    variables = {**environment(extra), **_DAEMON}
-    with ExitStack() as cleanup:
-        master = ["deploy.master.Master", "--host", "127.0.0.1", "--port", "0"]
-        log = _start(cleanup, variables, folder / "master.log", [*master, "--webui-port", "0"])
-        address = _await(log, r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")
-        for number in (1, 2):
-            limits = ["--cores", "1", "--memory", "600M", "--work-dir", str(folder / "work")]
-            # Spark starts no speculative attempt on a host that has one already.
-            ports = ["--host", f"127.0.0.{number}", "--port", "0", "--webui-port", "0"]
-            worker = ["deploy.worker.Worker", *ports, *limits, address]
-            log = _start(cleanup, variables, folder / f"worker-{number}.log", worker)
-            _await(log, r"(Successfully registered with master)")
-        yield address
-
-
-def _start(
-    cleanup: ExitStack, variables: Mapping[str, str], log: Path, arguments: Sequence[str]
-) -> Path:
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [
-                str(SPARK_HOME / "bin/spark-class"),
-                f"org.apache.spark.{arguments[0]}",
-                *arguments[1:],
-            ],
-            env=variables,
-            cwd=log.parent,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    cleanup.callback(_stop, process)
-    return log
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """A worker ends its executors when it is asked to end, so it gets the time for it."""
-    process.terminate()
+    cluster = StandaloneCluster(folder, {**environment(extra), **_DAEMON})
     try:
-        process.wait(timeout=15)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@contextmanager
+def standalone_cluster(folder: Path, extra: Mapping[str, str] | None = None) -> Iterator[str]:
+    """As ``standalone_processes``; gives the ``spark://`` address."""
+    with standalone_processes(folder, extra) as cluster:
+        yield cluster.address
 
 
 def _await(log: Path, pattern: str) -> str:
