@@ -5,7 +5,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -16,11 +18,13 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.format import layout
 from bkspark.metadata import zookeeper_session
 from tests.kit.clusters import KINDS, cluster_in
+from tests.kit.relay import Relay
 
 from ..waiting import wait_until  # noqa: TID252
 
 pytestmark = pytest.mark.thorough
 
+ELSEWHERE_WITHIN = timedelta(seconds=30)
 SERVES = "this agent serves it"
 
 
@@ -40,14 +44,19 @@ class AgentProcess:
             stdout=subprocess.PIPE,
             text=True,
         )
+        self._passed_over: list[dict[str, str]] = []
 
-    def says(self, subject: str, words: str) -> None:
-        """Wait until the agent tells of this event."""
+    def says(self, subject: str, words: str) -> datetime:
+        """Wait until the agent tells of this event; return when it was, by the agent's clock."""
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            event = json.loads(line)
+        lines = map(json.loads, self.process.stdout)
+        passed_over, self._passed_over = iter(self._passed_over), []
+        for event in chain(passed_over, lines):
             if event["subject"] == subject and words in event["event"]:
-                return
+                self._passed_over += passed_over
+                return datetime.fromisoformat(event["time"])
+            if event["subject"] != subject:
+                self._passed_over.append(event)
         raise AssertionError(f"it ended without saying {words!r}")
 
 
@@ -69,20 +78,42 @@ def test_work_goes_on_elsewhere(uri: str, tmp_path: Path) -> None:
         first.says("upkeep", SERVES)
         with running(uri) as second:
             first.process.send_signal(signal.SIGSTOP)
-            second.says("bookie-1", SERVES)
+            goes_on(second)
             first.process.send_signal(signal.SIGCONT)
             first.says("bookie-1", "no longer")
             shows_alone(uri, second.process.pid)
             second.process.kill()
-            first.says("bookie-1", SERVES)
+            goes_on(first)
             frees(uri, tmp_path)
             with running(uri) as third:
                 first.process.send_signal(signal.SIGTERM)
                 first.says("agent", "stopped")
                 assert first.process.wait() == 0
-                third.says("bookie-1", SERVES)
+                goes_on(third)
                 shows_alone(uri, third.process.pid)
                 frees(uri, tmp_path)
+
+
+def test_an_agent_that_is_cut_off_is_replaced_and_may_come_back(uri: str, tmp_path: Path) -> None:
+    if not uri.startswith("zk"):
+        pytest.skip("a relay stands before ZooKeeper")
+    hosts = uri.removeprefix("zk://").partition("/")[0]
+    relay = Relay(hosts)
+    with closing(relay), running(uri.replace(hosts, relay.address)) as first:
+        first.says("bookie-1", SERVES)
+        first.says("upkeep", SERVES)
+        with running(uri) as second:
+            relay.cut()
+            goes_on(second, "bookie-1", "upkeep")
+            shows_alone(uri, second.process.pid)
+            frees(uri, tmp_path)
+            relay.mend()
+            first.says("bookie-1", "no longer")
+            first.says("upkeep", "no longer")
+            second.process.kill()
+            goes_on(first, "bookie-1", "upkeep")
+            shows_alone(uri, first.process.pid)
+            frees(uri, tmp_path)
 
 
 def test_zookeeper_tells_of_deletions(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,6 +140,13 @@ def test_zookeeper_tells_of_deletions(uri: str, monkeypatch: pytest.MonkeyPatch)
         keeper.delete_ledger(ledger.ledger_id)
         assert agent.once()
         assert len([path for path in asked if "ledgers" in path]) == 1
+
+
+def goes_on(agent: AgentProcess, *subjects: str) -> None:
+    """The agent begins to serve them soon after now."""
+    now = datetime.now(UTC)
+    for subject in subjects or ("bookie-1",):
+        assert agent.says(subject, SERVES) - now < ELSEWHERE_WITHIN
 
 
 def shows_alone(uri: str, process_id: int) -> None:

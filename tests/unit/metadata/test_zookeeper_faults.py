@@ -3,9 +3,6 @@
 import contextlib
 import json
 import secrets
-import socket
-import struct
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +16,7 @@ from bkspark.errors import MetadataVersionError, OutcomeUnknownError
 from bkspark.metadata import zookeeper_session
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.metadata.uri import format_store, open_store
+from tests.kit.relay import Relay
 from tests.kit.zookeeper import ZooKeeperServers, missing, zookeeper
 
 from ...stopwatch import Stopwatch  # noqa: TID252
@@ -26,72 +24,6 @@ from ...stopwatch import Stopwatch  # noqa: TID252
 pytestmark = [pytest.mark.thorough, pytest.mark.skipif(bool(missing()), reason=missing())]
 
 KEY = "ledgers/0000000000000001"
-
-
-class Proxy:
-    """Stands between client and server, and loses what it is told to, once."""
-
-    def __init__(self, target: str) -> None:
-        self.lose: Literal["request", "answer"] | None = None
-        self._target = ("127.0.0.1", int(target.rpartition(":")[2]))
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        self._open: list[socket.socket] = []
-        self._is_cut = False
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def cut(self) -> None:
-        """End every connection and accept none until ``mend``."""
-        self._is_cut = True
-        self._end_all()
-
-    def mend(self) -> None:
-        self._is_cut = False
-
-    def close(self) -> None:
-        self.cut()
-        # Closing alone does not wake up who accepts.
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client = self._listener.accept()[0]
-                if self._is_cut:
-                    client.close()
-                    continue
-                server = socket.create_connection(self._target)
-                self._open += [client, server]
-                for pair in ((client, server, "request"), (server, client, "answer")):
-                    threading.Thread(target=self._carry, args=pair, daemon=True).start()
-
-    def _carry(self, source: socket.socket, sink: socket.socket, kind: str) -> None:
-        with (
-            source,
-            sink,
-            source.makefile("rb") as stream,
-            contextlib.suppress(OSError, ValueError),
-        ):
-            while len(head := stream.read(4)) == 4:
-                body = stream.read(int.from_bytes(head, "big"))
-                # Pings and the like have no number of their own.
-                is_call = struct.unpack(">i", body[:4])[0] > 0
-                if is_call and self.lose == kind:
-                    self.lose = None
-                    break
-                sink.sendall(head + body)
-            self._end(source, sink)
-
-    def _end_all(self) -> None:
-        self._end(*self._open)
-        self._open.clear()
-
-    def _end(self, *ended: socket.socket) -> None:
-        for each in ended:
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.fixture(scope="module")
@@ -110,14 +42,14 @@ def direct(server: ZooKeeperServers) -> Iterator[MetadataStore]:
 
 
 @pytest.fixture
-def proxy(server: ZooKeeperServers) -> Iterator[Proxy]:
-    proxy = Proxy(server.hosts)
+def proxy(server: ZooKeeperServers) -> Iterator[Relay]:
+    proxy = Relay(server.hosts)
     yield proxy
     proxy.close()
 
 
 @pytest.fixture
-def store(direct: MetadataStore, proxy: Proxy, server: ZooKeeperServers) -> Iterator[MetadataStore]:
+def store(direct: MetadataStore, proxy: Relay, server: ZooKeeperServers) -> Iterator[MetadataStore]:
     """The same store through the proxy, connected."""
     store = open_store(direct.uri.replace(server.hosts, proxy.address))
     assert store.get(KEY) is None
@@ -141,7 +73,7 @@ class TestLost:
 
     @pytest.mark.parametrize("expected", [None, 1])
     def test_put_without_an_answer_is_unknown_but_done(
-        self, store: MetadataStore, direct: MetadataStore, proxy: Proxy, expected: int | None
+        self, store: MetadataStore, direct: MetadataStore, proxy: Relay, expected: int | None
     ) -> None:
         if expected is not None:
             direct.put(KEY, b"old", None)
@@ -153,7 +85,7 @@ class TestLost:
 
     @pytest.mark.parametrize("expected", [None, 1])
     def test_put_without_a_request_is_unknown_and_not_done(
-        self, store: MetadataStore, direct: MetadataStore, proxy: Proxy, expected: int | None
+        self, store: MetadataStore, direct: MetadataStore, proxy: Relay, expected: int | None
     ) -> None:
         if expected is not None:
             direct.put(KEY, b"old", None)
@@ -165,7 +97,7 @@ class TestLost:
         assert store.put(KEY, b"new", expected) == (expected or 0) + 1
 
     def test_records_recognise_their_own_change(
-        self, store: MetadataStore, direct: MetadataStore, proxy: Proxy
+        self, store: MetadataStore, direct: MetadataStore, proxy: Relay
     ) -> None:
         mine = records(store)
         proxy.lose = "answer"
@@ -181,7 +113,7 @@ class TestLost:
         assert mine.is_current("x", seen)
 
     def test_records_do_not_take_the_change_of_another_for_theirs(
-        self, store: MetadataStore, direct: MetadataStore, proxy: Proxy
+        self, store: MetadataStore, direct: MetadataStore, proxy: Relay
     ) -> None:
         seen = records(store).create("x", ("a",))
         records(direct).replace("x", ("same",), seen)
@@ -191,7 +123,7 @@ class TestLost:
                 records(store).replace("x", ("same",), seen)
 
     def test_records_send_a_change_again_that_is_not_there(
-        self, store: MetadataStore, proxy: Proxy
+        self, store: MetadataStore, proxy: Relay
     ) -> None:
         seen = records(store).create("x", ("a",))
         proxy.lose = "request"
@@ -199,7 +131,7 @@ class TestLost:
 
     @pytest.mark.parametrize("lost", ["request", "answer"])
     def test_looks_are_repeated(
-        self, store: MetadataStore, direct: MetadataStore, proxy: Proxy, lost: Literal["answer"]
+        self, store: MetadataStore, direct: MetadataStore, proxy: Relay, lost: Literal["answer"]
     ) -> None:
         direct.put(KEY, b"x", None)
         for look in (
@@ -213,7 +145,7 @@ class TestLost:
 
     @pytest.mark.parametrize("lost", ["request", "answer"])
     def test_delete_may_be_repeated(
-        self, store: MetadataStore, direct: MetadataStore, proxy: Proxy, lost: Literal["answer"]
+        self, store: MetadataStore, direct: MetadataStore, proxy: Relay, lost: Literal["answer"]
     ) -> None:
         direct.put(KEY, b"x", None)
         store.delete("ledgers/second")
@@ -232,7 +164,7 @@ class TestNoConnection:
         self,
         store: MetadataStore,
         direct: MetadataStore,
-        proxy: Proxy,
+        proxy: Relay,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         monkeypatch.setattr(zookeeper_session, "ANSWER_SECONDS", 0.3)
@@ -246,7 +178,7 @@ class TestNoConnection:
         assert direct.put(KEY, b"x", None) == 1
 
     def test_expired_session_is_replaced(
-        self, direct: MetadataStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+        self, direct: MetadataStore, proxy: Relay, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(zookeeper_session, "SESSION_SECONDS", 1.0)
         store = open_store(f"zk://{proxy.address}/tests/{direct.uri.partition('/tests/')[2]}")
