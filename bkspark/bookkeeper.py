@@ -207,10 +207,11 @@ class BookKeeper(BoundToProcess):
         number, secret = _ledger_id(ledger_id), Password(literal=password or "")
         fences = arguments.yes_or_no("recovery", given=recovery)
         with freshness.from_here():
-            digester = make_digester(self._cluster.ledger(number).value.settings.digest, secret)
+            seen = self._cluster.ledger(number)
+            digester = make_digester(seen.value.settings.digest, secret)
             if fences:
                 with freshness.now():
-                    recover_ledger(self._cluster, number, secret)
+                    recover_ledger(self._cluster, number, secret, seen=seen)
             return ReadHandle(self._cluster, number, digester, settings=settings)
 
     def recover_ledger(

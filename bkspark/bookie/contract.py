@@ -21,7 +21,7 @@ permission, gone, full, wrong cookie); for a write the outcome is then unknown. 
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -276,6 +276,48 @@ class TellsGrowth(Protocol):
 
         Raises:
             BookieUnavailableError: the place cannot answer.
+        """
+        ...
+
+
+@runtime_checkable
+class ConfirmsTogether(Protocol):
+    """An opened root whose absences each take a request more: is the cookie still there?"""
+
+    def confirmed_at_end(self) -> AbstractContextManager[None]:
+        """Look for the cookie once, at the end of the block: until then no absence is certain.
+
+        Raises:
+            BookieUnavailableError: at the end: no absence of the block counts.
+        """
+        ...
+
+
+def confirmed_at_end(root: "BookieRoot") -> AbstractContextManager[None]:
+    """As of ``ConfirmsTogether``; other roots are certain of each absence anyway."""
+    return root.confirmed_at_end() if isinstance(root, ConfirmsTogether) else nullcontext()
+
+
+@runtime_checkable
+class KeepsPieces(Protocol):
+    """An opened root that keeps a journal in pieces, of which each takes a request."""
+
+    def pieces_begin(self, name: str, end: int, count: int) -> int:
+        """Return where the last ``count`` pieces begin that begin before byte ``end``.
+
+        Only a hint how much to read at once: 0 if unknown.
+        """
+        ...
+
+
+@runtime_checkable
+class StaysFound(Protocol):
+    """A bookie whose place is looked for by a request, and needs nothing to be opened."""
+
+    def found_root(self) -> AbstractContextManager[BookieRoot]:
+        """As ``open_root``, for a client that has found the bookie a moment ago: without a look.
+
+        For writes only that a post-check follows, which finds the place anew.
         """
         ...
 

@@ -274,6 +274,10 @@ class S3Bookie:
     def open_root(self) -> AbstractContextManager["S3Root"]:
         return _opened_root(self.address)
 
+    def found_root(self) -> AbstractContextManager["S3Root"]:
+        """As of ``StaysFound``."""
+        return _opened_root(self.address, is_found=True)
+
     def post_check(self, journal: Journal, *, fence: str, permission: str) -> bool:
         """Ask for four objects by their names: none of the answers rests on a listing.
 
@@ -305,23 +309,32 @@ class S3Bookie:
 
 
 @contextmanager
-def _opened_root(address: BookieAddress) -> Iterator["S3Root"]:
-    yield S3Root(address)
+def _opened_root(address: BookieAddress, *, is_found: bool = False) -> Iterator["S3Root"]:
+    yield S3Root(address, is_found=is_found)
 
 
 class S3Root:
-    """An opened prefix with the expected cookie."""
+    """An opened prefix with the expected cookie.
+
+    Args:
+        is_found: whether the caller has just seen the cookie.
+    """
 
     bytes_per_request = 2 * 2**20
     """A request takes some 20 ms, at 100 MB/s."""
 
-    def __init__(self, address: BookieAddress) -> None:
+    def __init__(self, address: BookieAddress, *, is_found: bool = False) -> None:
+        self._address = address
         self._bookie_name = f"bookie {address.bookie_id}"
         self._objects = Objects(parse(address.place))
-        with UnavailableOnOSError(self._bookie_name, "read", COOKIE):
-            self._cookie = _read_cookie(self._objects)
         self._listings: dict[str, Mapping[str, int]] = {}
-        check_cookie(address, self._cookie)
+        self._heads = set[str]()
+        self._confirms_at_end = False
+        self._cookie: bytes | None = None
+        if not is_found:
+            with UnavailableOnOSError(self._bookie_name, "read", COOKIE):
+                self._cookie = _read_cookie(self._objects)
+            check_cookie(address, self._cookie)
 
     def put_new(self, name: str, data: Buffer, *, once: bool = False) -> bool:
         split_name(name)
@@ -386,16 +399,38 @@ class S3Root:
         found = self._listings[name] = self._objects.stored_sizes(records_folder(name))
         return found
 
+    def pieces_begin(self, name: str, end: int, count: int) -> int:
+        """As of ``KeepsPieces``; the pieces are the records, as listed for ``size``."""
+        listed = self._listings.get(name, {})
+        records = sorted(found for found in listed if _RECORD.fullmatch(found))
+        begins = [0, *accumulate(listed[found] for found in records)]
+        before = begins[: bisect_left(begins, end)]
+        return before[-count] if len(before) >= count else 0
+
+    @contextmanager
+    def confirmed_at_end(self) -> Iterator[None]:
+        """As of ``ConfirmsTogether``."""
+        self._confirms_at_end = True
+        try:
+            yield
+        finally:
+            self._confirms_at_end = False
+        with UnavailableOnOSError(self._bookie_name, "read", COOKIE):
+            self._confirm_cookie()
+
     def size(self, name: str) -> int | None:
         split_name(name)
         with UnavailableOnOSError(self._bookie_name, "look up", name):
+            if name in self._heads and (length := self._journal_size(name)):
+                return length  # its records show that the journal is there
             found = self._look(name)
             if found is None:
                 return None
-            if found.sentinel != HEAD:
-                return found.size
-            length, count = size(self._objects, name, self._list_anew(name))
-            self._confirm_cookie()
+            return self._journal_size(name) if found.sentinel == HEAD else found.size
+
+    def _journal_size(self, name: str) -> int:
+        length, count = size(self._objects, name, self._list_anew(name))
+        self._confirm_cookie()
         environment.the_one(Lengths).note(self._objects.place, name, length, count)
         return length
 
@@ -488,8 +523,10 @@ class S3Root:
         head = journal_of(name)
         if head is None:
             return name
-        is_there = head in listed or self._objects.look(f"{folder}/{head}") is not None
-        return head if is_there else f"{head}/"
+        if head in listed:
+            self._heads.add(f"{folder}/{head}")
+            return head
+        return head if self._objects.look(f"{folder}/{head}") is not None else f"{head}/"
 
     def _look(self, name: str) -> Found | None:
         found = self._objects.look(name)
@@ -498,7 +535,12 @@ class S3Root:
         return found
 
     def _confirm_cookie(self) -> None:
-        if _read_cookie(self._objects) != self._cookie:
+        if self._confirms_at_end:
+            return
+        cookie = _read_cookie(self._objects)
+        if self._cookie is None:
+            check_cookie(self._address, cookie)
+        elif cookie != self._cookie:
             raise BookieUnavailableError(
                 f"{self._bookie_name}: its place lost its cookie while it was in use",
                 hint="check whether it was wiped; if its data is lost, replace the bookie",

@@ -5,9 +5,17 @@ starts would load it.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from bkspark import environment
-from bkspark.bookie.contract import Bookie, BookieAddress, BookieKind, BookieStorage
+from bkspark.bookie.contract import (
+    Bookie,
+    BookieAddress,
+    BookieKind,
+    BookieRoot,
+    BookieStorage,
+    StaysFound,
+)
 from bkspark.bookie.posix import PosixBookie
 from bkspark.bookie.posix_place import PosixStorage
 from bkspark.errors import InvalidRequestError
@@ -79,3 +87,15 @@ def _scheme(url: str) -> str:
     _STORAGES[scheme] = kind.storage
     _BOOKIES[scheme] = kind.bookie
     return scheme
+
+
+def root_of(address: BookieAddress, *, is_found: bool) -> AbstractContextManager[BookieRoot]:
+    """Find the storage of a bookie.
+
+    Args:
+        is_found: whether the caller has just found it, and looks at what it writes anew.
+    """
+    bookie = open_bookie(address)
+    if is_found and isinstance(bookie, StaysFound):
+        return bookie.found_root()
+    return bookie.open_root()

@@ -88,6 +88,7 @@ class Cluster(BoundToProcess):
             lambda name: name,
             partial(cluster_format.encode_counter, layout.LEDGER_COUNTER_KEY),
             cluster_format.decode_counter,
+            guesses=True,
         )
         self.upkeep = UpkeepRecords(self.store, own_id)
 

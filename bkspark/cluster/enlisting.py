@@ -21,12 +21,12 @@ stream's tail takes many micro-batches: the run that adopts the tail begins all 
 records so, before the first micro-batch.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from bkspark.bookie.checks import TooManyOpenFilesError
 from bkspark.bookie.contract import BookieAddress, Journal
-from bkspark.bookie.uri import open_bookie
+from bkspark.bookie.uri import open_bookie, root_of
 from bkspark.cluster import bookie_client
 from bkspark.cluster.bookie_client import BookieClient
 from bkspark.cluster.fan_out import Timeouts, ask_all
@@ -85,13 +85,19 @@ class Joining:
             digester=digester if fragment.has_headers else None,
         )
 
-    def taken_by(self, address: BookieAddress, ensemble_index: int) -> Journal | None:
+    def taken_by(
+        self, address: BookieAddress, ensemble_index: int, *, is_found: bool = False
+    ) -> Journal | None:
         """Make a bookie, not yet named for this writer, take the files; return the begun journal.
+
+        Args:
+            is_found: whether the caller has just found the bookie. Where that took a request, the
+                bookie is not looked for again: the files count after a post-check only.
 
         Raises:
             BookieUnavailableError: the bookie may have taken a file, or none.
         """
-        with open_bookie(address).open_root() as root:
+        with root_of(address, is_found=is_found) as root:
             if self.permission:
                 root.put_new(self.permission, b"", once=True)
             if self.header is None:
@@ -122,6 +128,7 @@ class Begun:
         bookie_ids: bookies that have taken all requested files.
         failed: bookies that have not, each with the reason.
         own_fault: why this process could not ask a bookie at all, if so.
+        places: where the bookies that have taken all files were found.
     """
 
     def __init__(
@@ -129,7 +136,9 @@ class Begun:
         journals: Mapping[str, Journal | None] | None = None,
         failed: Mapping[str, str] | None = None,
         own_fault: TooManyOpenFilesError | None = None,
+        places: Iterable[BookieAddress] = (),
     ) -> None:
+        self.places = {address.member: address for address in places}
         self.failed = dict(failed or {})
         self._journals = {
             bookie_name: begun for bookie_name, begun in (journals or {}).items() if begun
@@ -143,6 +152,7 @@ class Begun:
         self.bookie_ids |= other.bookie_ids
         self.failed |= other.failed
         self.own_fault = self.own_fault or other.own_fault
+        self.places |= other.places
         self._journals |= other._journals
         other._journals = {}
 
@@ -185,6 +195,7 @@ def enlist(
     *,
     needed: int = 0,
     held: Begun | None = None,
+    are_found: bool = False,
 ) -> Begun:
     """Make bookies take ``joining``; return the bookies that did so durably and in time.
 
@@ -192,6 +203,7 @@ def enlist(
         places: by ensemble index.
         needed: if fewer succeed, silent bookies get more time.
         held: returned journals; a bookie with a returned journal shows its files (rule 4).
+        are_found: whether the caller has just found all the bookies.
     """
     clients = {index: BookieClient(address) for index, address in places.items()}
 
@@ -200,7 +212,7 @@ def enlist(
         given_back = held.hand_over(client.address.bookie_id) if held else None
 
         def take() -> Journal | None:
-            begun = given_back or joining.taken_by(client.address, index)
+            begun = given_back or joining.taken_by(client.address, index, is_found=are_found)
             if begun is not None:
                 client.cleanup.callback(begun.close)  # closes the journal of a late answer
             if given_back is not None:
@@ -210,12 +222,8 @@ def enlist(
         return take
 
     questions = {client: taking(index) for index, client in clients.items()}
-    answers = ask_all(
-        questions,
-        Timeouts(bookie_client.ANSWER_SECONDS),
-        is_usable=lambda _begun: True,
-        needed=needed,
-    )
+    limit = Timeouts(bookie_client.ANSWER_SECONDS)
+    answers = ask_all(questions, limit, is_usable=lambda _begun: True, needed=needed)
     taken: dict[str, Journal | None] = {}
     failed: dict[str, str] = {}
     own_fault: TooManyOpenFilesError | None = None
@@ -227,7 +235,8 @@ def enlist(
         else:
             client.cleanup.pop_all()
             taken[client.address.bookie_id] = answer
-    return Begun(taken, failed, own_fault)
+    found = [address for address in places.values() if address.bookie_id in taken]
+    return Begun(taken, failed, own_fault, found)
 
 
 def journal_on(address: BookieAddress, ledger: LedgerMetadata, begun: Begun) -> Journal:

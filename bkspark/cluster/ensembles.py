@@ -193,7 +193,8 @@ def _place(
         # spare of this writer.
         token = environment.token()
         joining = Joining.of(ledger_id, quorum, term=FIRST_TERM, token=token, digester=digester)
-        begun = enlist(dict(enumerate(ensemble)), joining, needed=len(ensemble) - others)
+        needed = len(ensemble) - others
+        begun = enlist(dict(enumerate(ensemble)), joining, needed=needed, are_found=True)
         failed = [address for address in ensemble if address.bookie_id not in begun.bookie_ids]
         if not failed:
             spares = tuple(pool.spares(ensemble, refused))

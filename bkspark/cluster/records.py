@@ -133,6 +133,7 @@ class Records(Generic[T]):
         key: name -> key in the store.
         encode: (value, nonce) -> bytes.
         decode: (name, bytes) -> value.
+        guesses: whether each change first takes the record as this client last knew it.
     """
 
     def __init__(
@@ -142,8 +143,11 @@ class Records(Generic[T]):
         key: Callable[[str], str],
         encode: Callable[[T, str], bytes],
         decode: Callable[[str, bytes], T],
+        *,
+        guesses: bool = False,
     ) -> None:
         self._store = store
+        self._guesses = guesses or pays_to_read(store)
         self._cluster_id = cluster_id
         self._key = key
         self._encode = encode
@@ -291,12 +295,12 @@ class Records(Generic[T]):
     def _change_by_a_guess(
         self, name: str, transform: Callable[[T | None], T]
     ) -> Versioned[T] | None:
-        """Change the record as this client knows it, where a look at the newest version costs more.
+        """Change the record as this client knows it, where that is worth a try.
 
         Returns:
             None if there was no change, or the record is newer: only the newest version tells.
         """
-        if not pays_to_read(self._store):
+        if not self._guesses:
             return None
         try:
             with freshness.guess():

@@ -189,13 +189,13 @@ def create_ledger(
         with freshness.from_begin():
             ledger_id, new_id = cluster.new_ledger_id() if new_id is None else new_id, None
             placed = ensembles.choose(cluster, ledger_id, quorum, digester, **wanted)
-        fragment = _first_fragment(placed, has_headers=digester is not None, goes_on=goes_on)
-        given = (schema, digest, dict(custom_metadata), environment.now_ms())
-        kept = (guarantees_write_quorum, _smaller(placed.quorum, quorum), is_strict)
-        made = _made(ledger_id, placed, fragment, LedgerSettings(*given, *kept, {**min_distinct}))
-        with freshness.from_here():  # the looks are as new as the ledger's record
+            fragment = _first_fragment(placed, has_headers=digester is not None, goes_on=goes_on)
+            given = (schema, digest, dict(custom_metadata), environment.now_ms())
+            kept = (guarantees_write_quorum, _smaller(placed.quorum, quorum), is_strict)
+            settings = LedgerSettings(*given, *kept, {**min_distinct})
+            made = _made(ledger_id, placed, fragment, settings)
             seen = cluster.ledgers.create(str(ledger_id), made)
-            is_going = any(map(cluster.is_going, fragment.ensemble))
+            is_going = any(map(cluster.is_going, fragment.ensemble))  # as new as the record
         if not is_going:
             note_made(cluster.cluster_id, seen.value)
             return CreatedLedger(seen, placed.ensemble, placed.spares, placed.begun)

@@ -157,6 +157,7 @@ def recover_ledger(
     run: "Runner | None" = None,
     tell: Callable[[str], None] | None = None,
     accepts_loss: "Consent | None" = None,
+    seen: Versioned[LedgerMetadata] | None = None,
 ) -> "RecoveryReport":
     """Fence the ledger's writer; close the ledger at the last possibly acknowledged entry.
 
@@ -167,6 +168,7 @@ def recover_ledger(
         seals: whether the open end of an unbounded log is closed too.
         run, tell: see ``recover``.
         accepts_loss: asked before entries are given up; None to refuse every loss.
+        seen: the ledger as the caller has just read it; None to read it.
 
     Raises:
         As ``recover`` and ``take_over``.
@@ -175,7 +177,8 @@ def recover_ledger(
 
     accepts = _asked_once(accepts_loss or never)
     opened: RecoveryReport | None = None
-    if not seals and is_gone_on_with(cluster, cluster.ledger(ledger_id).value):
+    seen = seen or cluster.ledger(ledger_id)
+    if not seals and is_gone_on_with(cluster, seen.value):
         try:
             taken = take_over(
                 cluster, ledger_id, password, run=run, tell=tell, accepts_loss=accepts
@@ -184,10 +187,12 @@ def recover_ledger(
             pass
         else:
             taken.begun.close()
-            opened = taken.report
+            opened, seen = taken.report, None
             if opened.lost_from is None:
                 return opened
-    closed = recover(cluster, ledger_id, password, run=run, tell=tell, accepts_loss=accepts)
+    closed = recover(
+        cluster, ledger_id, password, run=run, tell=tell, accepts_loss=accepts, seen=seen
+    )
     if opened is None:
         return closed
     end, notes = closed.last_entry_id, [*opened.notes, *closed.notes]

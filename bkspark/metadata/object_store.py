@@ -69,21 +69,43 @@ class RecordObject:
 class SeenObjects:
     """Records' objects that this client has read, each with a moment before it was read.
 
-    Two requests are spared. A change of a record replaces the object that was read with the version
-    expected. A look for which an answer as of the begin of a block is enough (``freshness``) gives
-    what was read in the block. Each change of the client's own counts as the begin of a block.
+    Requests are spared. A change of a record replaces the object that was read or put with the
+    version expected. A look for which an answer as of the begin of a block is enough
+    (``freshness``) gives what was read in the block. Each change of the client's own counts as the
+    begin of a block. The marker is looked at once in a block, for listings and new records.
     """
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[int, RecordObject]] = {}
         self._changed = 0
+        self._marked = 0
 
     def new_enough(self, key: str) -> RecordObject | None:
         """Return the object if it is as new as the caller needs it; None if not."""
         needed, (read, seen) = freshness.needed(), self._seen.get(key, (0, None))
+        if needed is not None and needed.kind is Kind.GUESS:
+            return seen
+        return seen if self._is_of_block(read) else None
+
+    def _is_of_block(self, read: int) -> bool:
+        """Return whether the caller accepts what was read after ``read``."""
+        needed = freshness.needed()
         if needed is None or needed.kind is not Kind.FROM_HERE:
-            return None
-        return seen if read > max(needed.tick, self._changed) else None
+            return False
+        return read > max(needed.tick, self._changed)
+
+    def once_in_a_block(self, require_store: Callable[[], None]) -> None:
+        """Call ``require_store``, unless it has returned in the block, after the last change."""
+        if not self._is_of_block(self._marked):
+            tick = freshness.tick()
+            require_store()
+            self._marked = tick
+
+    def note_listed(self, key: str, tick: int, etag: str) -> None:
+        """Note what a listing shows of a record that began after ``tick``."""
+        _, seen = self._seen.get(key, (0, None))
+        if seen is not None and seen.etag == etag:
+            self._seen[key] = (tick, seen)
 
     def of_version(self, key: str, version: int) -> RecordObject | None:
         """Return the object of a version, of any age."""
@@ -131,7 +153,7 @@ class ObjectRecords:
 
     def put(self, key: str, value: bytes, expected: int | None) -> int:
         if expected is None:
-            self._require_store()
+            self._seen.once_in_a_block(self._require_store)
             return self._store(key, value, 1, "")
         known = self._seen.of_version(key, expected)
         seen = known or self._live(key)
@@ -148,14 +170,31 @@ class ObjectRecords:
         found = self._live(key)
         return found is not None and VersionedBytes(found.value, found.version) == seen
 
+    def names(self, prefix: str) -> list[str]:
+        """Names of records, and what the listing tells of those that were read before.
+
+        In a block, a record with the ETag that was read counts as read now. A listing is a hint
+        (H21). So this is for a choice of records that are looked at again before they decide
+        anything.
+        """
+        tick = freshness.tick()
+        listed = self._listed(prefix)
+        for name, etag in listed.items():
+            self._seen.note_listed(f"{prefix}/{name}", tick, etag)
+        return sorted(listed)
+
     def list(self, prefix: str) -> list[str]:
-        self._require_store()
-        listed = self._objects.stored_sizes(prefix)
-        return sorted(
-            name
-            for name, size in listed.items()
-            if size != SENTINEL_BYTES and _is_key(f"{prefix}/{name}")
-        )
+        return sorted(self._listed(prefix))
+
+    def _listed(self, prefix: str) -> dict[str, str]:
+        """ETags of the records right under ``prefix``."""
+        self._seen.once_in_a_block(self._require_store)
+        listed = self._objects.listed(prefix)
+        return {
+            name: etag
+            for name, (etag, size) in listed.items()
+            if size != SENTINEL_BYTES and name[-1] != "/" and _is_key(f"{prefix}/{name}")
+        }
 
     def delete(self, key: str) -> None:
         try:
@@ -170,7 +209,8 @@ class ObjectRecords:
             if found is not None and found.sentinel == DELETED:
                 return
             try:
-                if self._objects.put_if(key, DELETED, found.etag if found is not None else ""):
+                etag = found.etag if found is not None else ""
+                if self._objects.put_if(key, DELETED, etag) is not None:
                     return
             except S3Doubt:
                 is_deleted, _ = self._read(key)
@@ -186,17 +226,18 @@ class ObjectRecords:
         token = environment.token()
         head = b"bkspark object v1 %s %016x %s\n" % (self._store_id, version, token.encode())
         try:
-            is_stored = self._objects.put_if(key, head + value, etag)
+            stored = self._objects.put_if(key, head + value, etag)
         except S3Doubt as doubt:
-            is_stored = self._has_stored(key, version, token, doubt)
+            stored = self._has_stored(key, version, token, doubt)
         finally:
             self._seen.note_change()
-        if not is_stored:
+        if stored is None:
             raise lost(key, version - 1 or None)
+        self._seen.note(key, freshness.tick(), RecordObject(stored, version, token, value))
         return version
 
-    def _has_stored(self, key: str, version: int, token: str, doubt: S3Doubt) -> bool:
-        """Whether a put without an answer has made ``version``.
+    def _has_stored(self, key: str, version: int, token: str, doubt: S3Doubt) -> str | None:
+        """The ETag of ``version`` if a put without an answer has made it; None if it has not.
 
         Raises:
             S3Doubt: the put may take effect yet.
@@ -214,7 +255,7 @@ class ObjectRecords:
             )
         if seen is None or seen.version < version:
             raise doubt
-        return seen.token == token
+        return seen.etag if seen.token == token else None
 
     def _live(self, key: str) -> RecordObject | None:
         """The record's object; None if there certainly is no such record in this store."""
@@ -288,6 +329,11 @@ class S3MetadataStore(VersionedStore):
             require_conditional_creates(self._objects)
             require_conditional_replaces(self._objects)
             self._mark(directory)
+
+    def names(self, prefix: str) -> list[str]:
+        """As of ``ListsNames``: see ``ObjectRecords.names``."""
+        with self._records(f"list {contract.key(prefix)!r}") as records:
+            return records.names(prefix)
 
     @contextmanager
     def _records(self, doing: str) -> Iterator[ObjectRecords]:

@@ -103,31 +103,31 @@ class Objects:
         """Make a sentinel; otherwise like ``create``."""
         return self._create(name, sentinel, once=once)
 
-    def put_if(self, name: str, data: bytes, etag: str) -> bool:
+    def put_if(self, name: str, data: bytes, etag: str) -> str | None:
         """Put an object in place of the one with ``etag``, or if ``etag`` is empty of none.
 
         ``data`` must never have been stored under the name before, so an ETag never comes back.
 
         Returns:
-            False if the condition certainly did not hold, and ``data`` was not stored.
+            The ETag of the new object. None if the condition certainly did not hold, and ``data``
+            was not stored.
 
         Raises:
             S3Doubt: the object may be there now, or later.
         """
         sent = 0
 
-        def put() -> None:
+        def put() -> str:
             nonlocal sent
             sent += 1
-            self.store.put(self.place.key(name), data, replaced=etag)
+            return self.store.put(self.place.key(name), data, replaced=etag)
 
         try:
-            repeated(put)
+            return repeated(put)
         except ObjectTaken as taken:
             if sent > 1:  # the condition may have been ended by an earlier request of this call
                 raise S3Doubt("the object was put after a request without an answer") from taken
-            return False
-        return True
+            return None
 
     def own(self, name: str, token: str, doubt: S3Doubt | None = None) -> Created | None:
         """The object ``name`` if created with ``token``; None for any other token.
@@ -174,7 +174,7 @@ class Objects:
 
     def entries(self, folder: str) -> dict[str, str]:
         """Names right under ``folder`` with their ETags; folders end in "/". "" is the place."""
-        return {name: etag for name, (etag, _) in self._listed(folder).items()}
+        return {name: etag for name, (etag, _) in self.listed(folder).items()}
 
     def stored_sizes(self, folder: str, after: str = "") -> dict[str, int]:
         """Objects right under ``folder`` with their stored sizes; 16 bytes may be a sentinel.
@@ -182,10 +182,11 @@ class Objects:
         Args:
             after: names up to this one are left out.
         """
-        listed = self._listed(folder, after)
+        listed = self.listed(folder, after)
         return {name: size for name, (_, size) in listed.items() if name[-1] != "/"}
 
-    def _listed(self, folder: str, after: str = "") -> dict[str, tuple[str, int]]:
+    def listed(self, folder: str, after: str = "") -> dict[str, tuple[str, int]]:
+        """The names of ``entries`` with ETags and stored sizes."""
         prefix = self.place.key(f"{folder}/" if folder else "")
         first = prefix + after if after else ""
         found: dict[str, tuple[str, int]] = {}
@@ -352,11 +353,11 @@ def require_conditional_replaces(objects: Objects) -> None:
     """
     name = f".probe-{environment.token()}"
     try:
-        is_made = objects.put_if(name, b"first", "")
+        is_made = objects.put_if(name, b"first", "") is not None
         first = objects.read(name)
         etag = first.etag if first is not None else ""
-        is_replaced = objects.put_if(name, b"second", etag)
-        is_overwritten = objects.put_if(name, b"third", etag)
+        is_replaced = objects.put_if(name, b"second", etag) is not None
+        is_overwritten = objects.put_if(name, b"third", etag) is not None
         found = objects.read(name)
     finally:
         objects.delete(name)

@@ -171,7 +171,7 @@ MUTANTS = (
         "a ledger is placed on a bookie that does not answer",
         "enlisting.enlist",
         Replace(
-            "Begun(taken, failed, own_fault)",
+            "Begun(taken, failed, own_fault, found)",
             "Begun({one.bookie_id: None for one in places.values()} | taken, failed)",
         ),
         (f"{HANGING}::test_where_all_spares_hang_nobody_joins[put_new]",),

@@ -136,13 +136,13 @@ MUTANTS = (
     ),
     Mutant(
         "only the first page of a listing is read",
-        "Objects._listed",
+        "Objects.listed",
         Replace("not after_page", "True"),
         (f"{LOOKS}::test_a_listing_is_read_to_its_end",),
     ),
     Mutant(
         "the object of a folder is in it",
-        "Objects._listed",
+        "Objects.listed",
         Drop("found.pop"),
         (f"{LOOKS}::test_a_listing_is_read_to_its_end",),
     ),

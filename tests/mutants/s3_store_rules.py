@@ -46,8 +46,29 @@ MUTANTS = (
     Mutant(
         "any cookie is the one that was there",
         "S3Root._confirm_cookie",
-        Replace("_read_cookie(self._objects) != self._cookie", "False"),
+        Replace("cookie != self._cookie", "False"),
         (f"{COOKIE}::test_nothing_is_absent_in_a_place_that_was_wiped",),
+    ),
+    Mutant(
+        "a block of looks ends without a look for the cookie",
+        "S3Root.confirmed_at_end",
+        Drop("self._confirm_cookie"),
+        (f"{BOOKIE}::TestConfirmedAtEnd::test_nothing_is_absent_in_a_place_that_was_wiped",),
+    ),
+    Mutant(
+        "a bookie that was found a moment ago is there for good",
+        "S3Root._confirm_cookie",
+        Drop("check_cookie"),
+        (f"{BOOKIE}::TestFoundRoot::test_nothing_is_absent_where_the_bookie_is_no_more",),
+    ),
+    Mutant(
+        "a journal that was listed is there for good",
+        "S3Root.size",
+        Replace(
+            "name in self._heads and (length := self._journal_size(name))",
+            "(length := self._journal_size(name)) or name in self._heads",
+        ),
+        (f"{BOOKIE}::TestListedJournal::test_its_head_is_not_looked_at_again",),
     ),
     Mutant(
         "a journal ends where its place was wiped",
@@ -219,9 +240,7 @@ MUTANTS = (
     Mutant(
         "a journal in S3 that is made during a listing is a folder",
         "S3Root._shown",
-        Replace(
-            "head in listed or self._objects.look(f'{folder}/{head}') is not None", "head in listed"
-        ),
+        Replace("self._objects.look(f'{folder}/{head}') is not None", "False"),
         (f"{JOURNAL}::test_a_journal_that_is_made_while_a_listing_goes_on_is_no_folder",),
     ),
     Mutant(
@@ -275,13 +294,13 @@ MUTANTS = (
     ),
     Mutant(
         "a deleted record in S3 is listed",
-        "ObjectRecords.list",
+        "ObjectRecords._listed",
         Replace("size != SENTINEL_BYTES", "size"),
         (f"{METADATA}::test_a_listing_shows_records_and_nothing_else",),
     ),
     Mutant(
         "each object in S3 is a record",
-        "ObjectRecords.list",
+        "ObjectRecords._listed",
         Replace("_is_key(f'{prefix}/{name}')", "name"),
         (f"{METADATA}::test_a_listing_shows_records_and_nothing_else",),
     ),
@@ -294,7 +313,7 @@ MUTANTS = (
     Mutant(
         "a record in S3 is made without a look at the marker",
         "ObjectRecords.put",
-        Drop("self._require_store"),
+        Drop("self._seen.once_in_a_block"),
         (f"{METADATA}::test_a_prefix_without_the_marker_is_no_empty_store[create]",),
     ),
     Mutant(
@@ -329,13 +348,13 @@ MUTANTS = (
     ),
     Mutant(
         "an answer from before a block is new enough in S3",
-        "SeenObjects.new_enough",
+        "SeenObjects._is_of_block",
         Replace("max(needed.tick, self._changed)", "self._changed"),
         (f"{SEEN}::test_an_answer_from_before_a_block_is_not[from_here]",),
     ),
     Mutant(
         "an answer of the block is as of now in S3",
-        "SeenObjects.new_enough",
+        "SeenObjects._is_of_block",
         Replace(
             "needed is None or needed.kind is not Kind.FROM_HERE",
             "needed is None",
@@ -368,5 +387,26 @@ MUTANTS = (
         "SeenObjects.of_version",
         Replace("seen is not None and seen.version == version", "seen is not None"),
         (f"{SEEN}::test_a_change_of_a_version_that_was_not_read_is_made",),
+    ),
+    Mutant(
+        "a listing in S3 tells the newest value of what was read",
+        "SeenObjects.note_listed",
+        Replace("seen is not None and seen.etag == etag", "seen is not None"),
+        (f"{SEEN}::test_a_listing_in_a_block_spares_a_look_at_what_has_not_changed",),
+    ),
+    Mutant(
+        "a listing in S3 has begun when it ends",
+        "ObjectRecords.names",
+        Replace(
+            "tick = freshness.tick()\nlisted = self._listed(prefix)",
+            "listed = self._listed(prefix)\ntick = freshness.tick()",
+        ),
+        (f"{SEEN}::test_a_listing_that_a_change_overtook_spares_nothing",),
+    ),
+    Mutant(
+        "the marker in S3 is looked at once for all",
+        "SeenObjects.once_in_a_block",
+        Replace("self._is_of_block(self._marked)", "self._marked"),
+        (f"{SEEN}::test_the_marker_is_looked_at_once_in_a_block",),
     ),
 )

@@ -60,8 +60,10 @@ class Membership:
 
     Args:
         seen: of a ledger OPEN for this writer.
-        begun: the journals of its members.
-        addresses: of its members; None to look them up.
+        begun: the journals of its members. Where they were begun, the members were found a moment
+            ago, so their records are not read again: a member that was moved or initialised again
+            since fails the first post-check.
+        addresses: of its members; None for those of ``begun``, or to look them up.
         is_timed: whether checks need their own time limit, because no task watches them.
 
     Attributes:
@@ -89,7 +91,9 @@ class Membership:
         self._begun = begun
         self._checked = cluster.ledgers if is_timed else cluster.untimed_ledgers
         members = Locations(seen.value).last.members
-        if addresses is None:
+        if addresses is None and begun.places.keys() >= set(members):
+            addresses = begun.places.values()
+        elif addresses is None:
             with freshness.from_begin():
                 addresses = cluster.addresses_of(members, leave_out, is_anew=True).values()
         self._addresses = {address.member: address for address in addresses}

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bkspark.bookie.contract import ReadableRoot
+from bkspark.bookie.contract import KeepsPieces, ReadableRoot
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.format import journal, layout
@@ -149,6 +149,12 @@ CHUNK_BYTES = 64 * 1024
 CHUNK_BYTES_MAX = 2**20
 """Largest piece for a reader that continues. A longer frame is read only if its head is good."""
 
+FIRST_PIECES = 2
+"""Pieces of a journal that a reader takes first on the way back; then twice as many each time.
+
+A writer that waits for each entry has confirmed all but the last record, as the last record says.
+"""
+
 CLAIMED_BYTES_MAX = 64 * 2**20
 """A longer frame is not even passed unless its head is good."""
 
@@ -222,6 +228,7 @@ class _Bytes:
         self.known = known
         self.goes_back = False
         self.chunk = CHUNK_BYTES
+        self._pieces = FIRST_PIECES
         self._root = root
         self._beat = beat
         self._base = 0
@@ -256,10 +263,17 @@ class _Bytes:
         room = max(self.chunk, end - begin)
         self._base = begin
         if self.goes_back:
-            self._base = min(begin, max(self.known, end - room))
+            self._base = min(begin, max(self.known, end - room, self._pieces_begin(end)))
         length = max(end, min(self.size, self._base + room)) - self._base
         self._data = self._piece(self._base, length)
         return self._data[begin - self._base : end - self._base]
+
+    def _pieces_begin(self, end: int) -> int:
+        """Return where to begin at ``end`` in a journal whose pieces take a request each."""
+        if not isinstance(self._root, KeepsPieces):
+            return 0
+        count, self._pieces = self._pieces, 2 * self._pieces
+        return self._root.pieces_begin(self.name, end, count)
 
     def _piece(self, begin: int, length: int) -> bytes:
         data = read_journal(self._root, self.name, begin, length)

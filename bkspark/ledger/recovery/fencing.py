@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain
 
-from bkspark.bookie.contract import BookieAddress, BookieRoot, about, told_of
-from bkspark.bookie.uri import open_bookie
+from bkspark.bookie.contract import BookieAddress, BookieRoot, about, confirmed_at_end, told_of
+from bkspark.bookie.uri import open_bookie, root_of
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.cluster.log_messages import BadCopy, step_over
 from bkspark.cluster.password import Password, make_digester
@@ -352,7 +352,8 @@ class FenceAndRead:
         try:
             with open_bookie(self.address).open_root() as root:
                 unfenced = self._fence(root)
-                tail = self._read(root, digester, beat)
+                with confirmed_at_end(root):
+                    tail = self._read(root, digester, beat)
             return tail.doubted(Doubt.UNFENCED, unfenced) if unfenced else self._judged(tail)
         except (BookieUnavailableError, CorruptDataError) as error:
             return Failure(str(error))
@@ -373,7 +374,7 @@ class FenceAndRead:
         """Return ``tail``, marked as lost data if a new look finds a marker missing."""
         if tail.answer.doubt is Doubt.UNCLEAR:
             return tail
-        with open_bookie(self.address).open_root() as root:
+        with root_of(self.address, is_found=True) as root:  # after its reads
             missing = self.writer.taken.missing_in(root, is_begun=tail.is_begun)
         if not missing:
             return tail

@@ -84,6 +84,7 @@ def recover(
     run: Runner | None = None,
     tell: Callable[[str], None] | None = None,
     accepts_loss: Consent = never,
+    seen: Versioned[LedgerMetadata] | None = None,
 ) -> RecoveryReport:
     """Close ledger ``ledger_id`` at the last entry that may have been acknowledged.
 
@@ -92,6 +93,7 @@ def recover(
         tell: called with each new note.
         accepts_loss: called when the only evidence is on lost or damaged bookies; True accepts the
             named loss. Never called while a bookie is silent.
+        seen: the ledger as the caller has just read it; None to read it.
 
     Raises:
         NotEnoughBookiesError: a decision is not possible yet. The message names the awaited
@@ -105,7 +107,7 @@ def recover(
     runner: Runner = partial(in_threads, tell=note)
     if run is not None:
         runner = run.telling(note) if isinstance(run, TellingRunner) else run
-    end = Recoverer(cluster, ledger_id, password, runner, note, accepts_loss).recover()
+    end = Recoverer(cluster, ledger_id, password, runner, note, accepts_loss, seen=seen).recover()
     return RecoveryReport(
         ledger_id, end.last_entry_id, end.kept, note.lines, end.lost_from, list(end.losses)
     )

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress, BookieRoot, Journal, told_of
-from bkspark.bookie.uri import open_bookie
+from bkspark.bookie.uri import open_bookie, root_of
 from bkspark.cluster import bookie_client, ensembles
 from bkspark.cluster.bookie_client import BookieClient
 from bkspark.cluster.cluster import Cluster
@@ -143,7 +143,7 @@ class WriteCopies:
         records = [journal.encode(group.record, digester, group.parts) for group in self.groups]
         if self.term > self.writer.term + 1 and self._are_there(records, beat):
             return
-        with open_bookie(self.address).open_root() as root:
+        with root_of(self.address, is_found=True) as root:  # the copies are looked for anew below
             file = new_journal(root, self.ledger_id, self.term, self.token)
         try:
             for encoded in records:
@@ -496,6 +496,7 @@ class Recoverer:
         accepts_loss: Consent,
         *,
         opens: bool = False,
+        seen: Versioned[LedgerMetadata] | None = None,
     ) -> None:
         self.note = note
         self._cluster = cluster
@@ -504,7 +505,8 @@ class Recoverer:
         self._run = run
         self._accepts_loss = accepts_loss
         self._known: dict[Member, BookieAddress] = {}
-        self._seen = cluster.ledger(ledger_id)
+        # A ledger that is not CLOSED is taken over by a compare-and-set, which an old record fails.
+        self._seen = seen or cluster.ledger(ledger_id)
         self.opener: Opener | None = None
         if opens:
             digester = make_digester(self._ledger.settings.digest, password)

@@ -59,11 +59,13 @@ def without_files(
     """Bookies for which ``when`` is true cannot be asked to join: no file can be opened."""
     real = Joining.taken_by
 
-    def taken_by(joining: Joining, address: BookieAddress, index: int) -> object:
+    def taken_by(
+        joining: Joining, address: BookieAddress, index: int, *, is_found: bool = False
+    ) -> object:
         name = address.bookie_id
         if when(name):
             raise TooManyOpenFilesError(f"bookie {name}: cannot open it: {REASON}")
-        return real(joining, address, index)
+        return real(joining, address, index, is_found=is_found)
 
     monkeypatch.setattr(Joining, "taken_by", taken_by)
 

@@ -5,7 +5,16 @@ from collections.abc import Callable
 import pytest
 
 from bkspark.bookie import object_store, uri
-from bkspark.bookie.contract import Bookie, BookieAddress, BookieRoot, Journal, TellsGrowth
+from bkspark.bookie.contract import (
+    Bookie,
+    BookieAddress,
+    BookieRoot,
+    Journal,
+    KeepsPieces,
+    StaysFound,
+    TellsGrowth,
+    confirmed_at_end,
+)
 from bkspark.bookie.object_store import records_folder
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format.layout import COOKIE
@@ -110,6 +119,62 @@ class TestCookie:
             bookie.open_root(),
         ):
             pass
+
+
+class TestConfirmedAtEnd:
+    """The absences of a block count if the cookie is there at its end."""
+
+    def test_it_is_one_look(self, s3: S3Store, root: BookieRoot) -> None:
+        with confirmed_at_end(root):
+            assert root.size(MARKER) is None
+            assert root.list(FOLDER) == []
+        assert s3.requests == [
+            f"get_object b1/{MARKER}",
+            f"list_objects_v2 b1/{FOLDER}/",
+            f"get_object b1/{COOKIE}",
+        ]
+
+    @pytest.mark.parametrize("look", LOOKS)
+    def test_nothing_is_absent_in_a_place_that_was_wiped(
+        self, s3: S3Store, root: BookieRoot, look: str
+    ) -> None:
+        wipe(s3)
+        with (
+            pytest.raises(BookieUnavailableError, match="lost its cookie"),
+            confirmed_at_end(root),
+        ):
+            LOOKS[look](root)
+        with pytest.raises(BookieUnavailableError, match="lost its cookie"):
+            LOOKS[look](root)
+
+    def test_an_error_comes_first(self, s3: S3Store, root: BookieRoot) -> None:
+        wipe(s3)
+        with pytest.raises(ZeroDivisionError), confirmed_at_end(root):
+            raise ZeroDivisionError
+
+
+class TestFoundRoot:
+    """A client that has just found the bookie writes there at once."""
+
+    def test_it_takes_no_request(self, s3: S3Store, bookie: Bookie) -> None:
+        s3.requests.clear()
+        assert isinstance(bookie, StaysFound)
+        with bookie.found_root() as root:
+            assert root.put_new(MARKER, b"")
+        assert s3.requests == [f"put_object b1/{MARKER}"]
+
+    @pytest.mark.parametrize("lost", ["its cookie", "the bookie"])
+    @pytest.mark.parametrize("look", LOOKS)
+    def test_nothing_is_absent_where_the_bookie_is_no_more(
+        self, s3: S3Store, bookie: Bookie, look: str, lost: str
+    ) -> None:
+        wipe(s3)
+        if lost == "the bookie":
+            uri.storage(URL).format(a_cookie(bookie="b2"))
+        words = {"its cookie": "has no cookie", "the bookie": "storage of bookie b2"}[lost]
+        assert isinstance(bookie, StaysFound)
+        with bookie.found_root() as root, pytest.raises(BookieUnavailableError, match=words):
+            LOOKS[look](root)
 
 
 class TestFormat:
@@ -392,6 +457,29 @@ class TestListedJournal:
         words = {"its place": "lost its cookie", "a record": "records after it"}[lost]
         with pytest.raises(BookieUnavailableError, match=words):
             root.read(JOURNAL, 0, 6)
+
+    def test_its_head_is_not_looked_at_again(self, s3: S3Store, root: BookieRoot) -> None:
+        root.open_journal(JOURNAL, [b"one"])
+        root.list(JOURNAL.rpartition("/")[0])
+        s3.requests.clear()
+        assert root.size(JOURNAL) == 3
+        records = f"b1/{records_folder(JOURNAL)}/"
+        assert s3.requests == [
+            f"list_objects_v2 {records}",
+            f"get_object {record(1)}",
+            f"get_object b1/{COOKIE}",
+        ]
+        assert root.delete(JOURNAL)
+        assert root.size(JOURNAL) is None
+
+    @pytest.mark.usefixtures("listed")
+    def test_its_records_are_its_pieces(self, root: BookieRoot) -> None:
+        assert isinstance(root, KeepsPieces)
+        begins = [
+            (end, root.pieces_begin(JOURNAL, end, count)) for end in (6, 3) for count in (1, 2)
+        ]
+        assert begins == [(6, 3), (6, 0), (3, 0), (3, 0)]
+        assert root.pieces_begin(MARKER, 6, 1) == 0
 
     @pytest.mark.usefixtures("listed")
     def test_a_journal_that_was_deleted_since_is_absent(self, root: BookieRoot) -> None:

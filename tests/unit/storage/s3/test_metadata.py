@@ -14,7 +14,7 @@ from bkspark.admin.damaged_records import find_damaged, set_aside
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import InvalidRequestError, MetadataVersionError, OutcomeUnknownError
 from bkspark.metadata import freshness, object_store
-from bkspark.metadata.contract import MetadataStore, VersionedBytes
+from bkspark.metadata.contract import ListsNames, MetadataStore, VersionedBytes
 from bkspark.metadata.object_store import DAMAGED, DELETED
 from bkspark.metadata.uri import format_store, open_store
 from tests.thorough import always
@@ -92,12 +92,13 @@ def test_a_change_in_doubt_is_unknown(
     assert store.get(KEY) == VersionedBytes(b"old", 1)
 
 
+@pytest.mark.usefixtures("store")
 @pytest.mark.parametrize("fate", LASTING)
 @pytest.mark.parametrize("call", CALLS)
-def test_a_look_in_doubt_is_no_absence(
-    s3: S3Store, store: MetadataStore, call: str, fate: str
-) -> None:
+def test_a_look_in_doubt_is_no_absence(s3: S3Store, call: str, fate: str) -> None:
     before = deepcopy(s3.objects)
+    store = open_store(URI)
+    store.list("ledgers")  # it has read the marker, and no record
     s3.script("get_object", *[LASTING[fate]] * MANY)
     with pytest.raises(OutcomeUnknownError) as caught:
         CALLS[call](store)
@@ -282,7 +283,7 @@ def test_requests_of_each_call(s3: S3Store, store: MetadataStore) -> None:
     assert count(LOOKS["check"]) == (1, 0, 0)
     assert count(LOOKS["get"]) == (1, 0, 0)
     assert count(CHANGES["replace"]) == (0, 1, 0)
-    assert count(lambda store: store.put(KEY, b"newer", 2)) == (1, 1, 0)
+    assert count(lambda store: store.put(KEY, b"newer", 2)) == (0, 1, 0)
     assert count(CHANGES["create"]) == (1, 1, 0)
     assert count(LOOKS["list"]) == (1, 0, 1)
     assert count(CHANGES["delete"]) == (2, 1, 0)
@@ -291,6 +292,11 @@ def test_requests_of_each_call(s3: S3Store, store: MetadataStore) -> None:
         store.put(f"ledgers/a{number}", b"x", None)
         store.delete(f"ledgers/a{number}")
     assert count(LOOKS["list"]) == (1, 0, 1)
+
+
+def names(store: MetadataStore) -> list[str]:
+    assert isinstance(store, ListsNames)
+    return store.names("ledgers")
 
 
 class TestSeenObjects:
@@ -389,6 +395,46 @@ class TestSeenObjects:
         with freshness.from_here():
             assert store.get(KEY) is None
             assert store.get(KEY) is None
+
+    def test_a_listing_in_a_block_spares_a_look_at_what_has_not_changed(
+        self, s3: S3Store, store: MetadataStore, other: MetadataStore
+    ) -> None:
+        store.put("ledgers/2", b"x", None)
+        other.put(KEY, b"new", 1)
+        with freshness.from_here():
+            assert names(store) == ["1", "2"]
+            s3.requests.clear()
+            assert store.get("ledgers/2") == VersionedBytes(b"x", 1)
+            assert s3.requests == []
+            assert store.get(KEY) == VersionedBytes(b"new", 2)
+        s3.requests.clear()
+        store.get("ledgers/2")
+        assert s3.requests == ["get_object meta/ledgers/2"]
+
+    def test_a_listing_that_a_change_overtook_spares_nothing(
+        self, s3: S3Store, store: MetadataStore, other: MetadataStore
+    ) -> None:
+        with freshness.from_here():
+            s3.script(LIST, lambda: store.put("ledgers/2", b"x", None))
+            names(store)
+            other.put(KEY, b"new", 1)
+            assert store.get(KEY) == VersionedBytes(b"new", 2)
+
+    def test_the_marker_is_looked_at_once_in_a_block(
+        self, s3: S3Store, store: MetadataStore
+    ) -> None:
+        def markers(*calls: Callable[[MetadataStore], object]) -> int:
+            s3.requests.clear()
+            for call in calls:
+                call(store)
+            return s3.requests.count("get_object meta/METADATA_STORE")
+
+        with freshness.from_here():
+            assert markers(names, LOOKS["list"], CHANGES["create"]) == 1
+            assert markers(LOOKS["list"], names) == 1  # anew behind the change
+        with freshness.from_here():
+            assert markers(names, names) == 1
+        assert markers(names, names) == 2
 
     def test_few_are_remembered(
         self, s3: S3Store, store: MetadataStore, monkeypatch: pytest.MonkeyPatch
