@@ -8,8 +8,8 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from itertools import takewhile
 from typing import Annotated, Any
 
@@ -131,7 +131,43 @@ def invoke(commands: typer.Typer, name: str, arguments: Sequence[str]) -> int:
 @cache
 def _built(commands: typer.Typer) -> Any:
     """Build all commands: that takes longer than many of them run."""
-    return typer.main.get_command(commands)
+    command = typer.main.get_command(commands)
+    _convert_only_other_kinds(command)
+    return command
+
+
+def _convert_only_other_kinds(command: Any) -> None:
+    """Keep from typer the values that need no conversion.
+
+    Typer converts with pydantic, which takes longer to load than most commands run.
+    """
+    command.get_params = partial(_parameters, command.get_params)
+    for one in getattr(command, "commands", {}).values():
+        _convert_only_other_kinds(one)
+
+
+def _parameters(found: Callable[[Any], list[Any]], context: Any) -> list[Any]:
+    """Return the parameters of a command, with that of its help."""
+    parameters = found(context)
+    for one in parameters:
+        if not isinstance(one.process_value, partial):
+            one.process_value = partial(_processed, one, one.process_value)
+    return parameters
+
+
+def _processed(parameter: Any, process: Callable[..., Any], context: Any, value: object) -> Any:
+    kind = getattr(parameter, "type_descriptor", None)  # a typer without it has no pydantic
+    if kind is None or _needs_conversion(parameter, kind, value):
+        return process(context, value)
+    answer = parameter.callback
+    return value if answer is None else answer(context, parameter, value)
+
+
+def _needs_conversion(parameter: Any, kind: Any, value: object) -> bool:
+    if value is None:
+        return bool(parameter.required)
+    is_parsed = isinstance(value, str) and kind.parameter_info.parser is not None
+    return is_parsed or type(value) is not kind.annotation
 
 
 def _offer(common: Sequence[Any], behind: object) -> None:
