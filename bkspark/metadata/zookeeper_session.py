@@ -340,7 +340,10 @@ class ZooKeeperSession:
         """The connection; a broken connection is made anew as long as there is time."""
         if self._pid != os.getpid():
             self._forget_parent()
-        with self._lock:
+        # Another task may be connecting. Its time limit is not this caller's.
+        if not _is_taken(self._lock, limit):
+            raise self._unanswered(limit)
+        try:
             if self._connected is None:
                 self._connected = self._connect(limit)
                 self._was_connected = True
@@ -349,6 +352,8 @@ class ZooKeeperSession:
                 )
                 self._finalizer.atexit = False
             return self._connected
+        finally:
+            self._lock.release()
 
     def _connect(self, limit: Countdown) -> KazooClient:
         auth = credentials()
@@ -366,13 +371,16 @@ class ZooKeeperSession:
         # Not start(): it may block for long in stopping again.
         if not _is_set(client.start_async(), limit):
             _stop_in_background(client, self._pid)
-            raise OutcomeUnknownError(
-                f"no ZooKeeper server answered at {self._hosts} within {limit.seconds:g} s; "
-                "nothing was sent",
-                hint="check the address, and that a majority of the servers runs and is connected"
-                + trouble(self._hosts),
-            )
+            raise self._unanswered(limit)
         return client
+
+    def _unanswered(self, limit: Countdown) -> OutcomeUnknownError:
+        return OutcomeUnknownError(
+            f"no ZooKeeper server answered at {self._hosts} within {limit.seconds:g} s; "
+            "nothing was sent",
+            hint="check the address, and that a majority of the servers runs and is connected"
+            + trouble(self._hosts),
+        )
 
     def _abandon(self, client: KazooClient) -> None:
         """Drop ``client``, so that its waiting requests are never sent."""
@@ -531,6 +539,18 @@ def _is_set(event: threading.Event, limit: Countdown) -> bool:
             return False
         progress.made()
         event.wait(seconds)
+    return True
+
+
+def _is_taken(lock: threading.Lock, limit: Countdown) -> bool:
+    """Take ``lock`` within ``limit``, reporting progress as ``_is_set`` does."""
+    while not lock.acquire(blocking=False):
+        seconds = limit.step()
+        if not seconds:
+            return False
+        progress.made()
+        if lock.acquire(timeout=seconds):
+            break
     return True
 
 

@@ -1,6 +1,8 @@
 """Whether a path in ZooKeeper has a store, which one it is, and the connection to it."""
 
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -9,13 +11,13 @@ from bkspark.errors import (
     OutcomeUnknownError,
     UnauthorizedError,
 )
-from bkspark.metadata import zookeeper_session
+from bkspark.metadata import patience, zookeeper_session
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.metadata.uri import format_store, open_store
 from bkspark.metadata.zookeeper_access import VARIABLE
 
 from .calls import CALLS, CHANGES, KEY, LOOKS, RECORD, URI, asked, wait_for
-from .stand_in import Fate, Servers
+from .stand_in import Client, Fate, Servers
 
 
 class TestTheStore:
@@ -157,6 +159,25 @@ class TestConnection:
             open_store(URI).put(KEY, b"x", None)
         wait_for(lambda: all(client.is_stopped for client in servers.clients))
         assert servers.requests == []
+
+    def test_a_caller_waits_for_another_that_connects_within_its_own_time_limit(
+        self, servers: Servers, store: MetadataStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        connected = threading.Event()
+        monkeypatch.setattr(Client, "start_async", lambda _: connected)
+        servers.script("any", Fate.CLOSED)
+        with ThreadPoolExecutor(1) as pool:
+            first = pool.submit(store.get, KEY)
+            try:
+                wait_for(lambda: len(servers.clients) > 1)
+                with (
+                    patience.seconds(0.01),
+                    pytest.raises(OutcomeUnknownError, match="nothing was"),
+                ):
+                    store.get(KEY)
+            finally:
+                connected.set()
+            assert first.result() == VersionedBytes(b"old", 1)
 
     def test_kazoo_repeats_no_request_and_logs_no_value(
         self, servers: Servers, store: MetadataStore
