@@ -28,6 +28,11 @@ SILENT = ("lied", "overwritten")
 UNTOLD = ("lost", "replaced", "older", *SILENT)
 """After them the verified version is not in the table any more, or the table says what is not."""
 
+KIND_OF = {name: "silent" if name in SILENT else "untold" for name in UNTOLD} | {
+    name: "doubled" if name == "doubled" else "told" for name in FAULTS if name not in UNTOLD
+}
+"""What promises and clients know of a fault."""
+
 Row = tuple[int, int]
 """Offset and value."""
 
@@ -83,7 +88,7 @@ class Client(NamedTuple):
     @property
     def again(self) -> "Client":
         """The same client, which begins with the next segment."""
-        return Client("begins", self.log)
+        return Client("begins")
 
 
 class World(NamedTuple):

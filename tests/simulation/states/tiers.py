@@ -20,11 +20,10 @@ from bkspark.protocol.log.tier import Intent, Tier, TierSegment, TierTable
 from tests.simulation.scheduler import Violation
 from tests.simulation.states.tier_world import (
     EPOCH,
+    KIND_OF,
     OTHER,
     OTHER_ID,
-    SILENT,
     TABLE_ID,
-    UNTOLD,
     URL,
     Client,
     Logs,
@@ -41,6 +40,9 @@ from tests.simulation.states.tier_world import (
 )
 
 Step = tuple[str, World]
+Move = tuple[str, int, Table, Client]
+"""In words; then the record, the table and the client."""
+
 NOW = FreeingDue(2**62, 2**62)
 PAGE = "00000000-" + "d" * 32
 TRIES_MAX = 2
@@ -52,7 +54,8 @@ class Promises:
     """What has to be so in each world, and of each step.
 
     (T1) A read gives each offset once with its value, or an error; without a fault, no error.
-    (T2) Rows are recorded as copied, freed or released only if the newest table has them then.
+    (T2) Rows are recorded as copied, freed or released only if the newest table has them then, and
+    a ledger is to be deleted only if the newest table has each of its rows, or they are hidden.
     (T3) The verified version of the table has all rows of the segments.
     (T4) Without a fault no look at the table finds it wrong.
     """
@@ -64,7 +67,7 @@ class Promises:
 
     def require(self, world: World) -> None:
         for number in {world.log, world.planned} - {-1}:
-            if world.fault in SILENT:
+            if world.fault == "silent":
                 continue
             is_read = self._is_read(self._logs[number], number, world.table)
             if not is_read and not world.fault and number == world.log:
@@ -98,7 +101,7 @@ class Promises:
 
     def _require_verified(self, world: World) -> None:
         log = self._logs[world.log]
-        if log.tier is None or world.fault in UNTOLD:
+        if log.tier is None or world.fault in ("silent", "untold"):
             return
         version = world.table[log.tier.verified_version]
         for segment in log.tier.segments:
@@ -111,16 +114,31 @@ class Promises:
     def require_step(self, before: World, after: World, client: int) -> None:
         """``client`` changed the record."""
         old, new = self._logs[before.log], self._logs[after.log]
-        if old.generation != new.generation or new.tier is None or client in before.late:
+        if old.generation != new.generation or client in before.late:
+            return
+        for ledger_id, offsets in self._ledgers_deleted(old, new):
+            self._require_there(after.table[-1], new, offsets, f"in ledger {ledger_id}, deleted")
+        if new.tier is None:
             return
         was = old.tier
         for what, border in (("copied", "copied"), ("freed", "freed"), ("released", "released")):
             begin = new.tier.begin if was is None else getattr(was, border)
-            for offset in range(max(begin, new.first_offset), getattr(new.tier, border)):
-                newest = after.table[-1]
-                is_own = newest.table_id == new.tier.table_id
-                if not is_own or newest.values_at(offset) != [new.generation]:
-                    raise Violation(f"offset {offset} is {what}, and not in the table (T2)")
+            offsets = range(begin, getattr(new.tier, border))
+            self._require_there(after.table[-1], new, offsets, what)
+
+    def _ledgers_deleted(self, old: LogRecord, new: LogRecord) -> Iterator[tuple[int, range]]:
+        """The ledgers that are to be deleted now, and their offsets."""
+        begin = 0
+        for ledger_id, entry_count in enumerate(self._scope.ledgers):
+            offsets = range(begin, begin := begin + entry_count)
+            if ledger_id in set(new.dropped.to_delete) - set(old.dropped.to_delete):
+                yield ledger_id, offsets
+
+    def _require_there(self, newest: Version, log: LogRecord, offsets: range, what: str) -> None:
+        """A version has these rows, but for those that a truncation has hidden."""
+        for offset in range(max(offsets.start, log.first_offset), offsets.stop):
+            if newest.table_id != TABLE_ID or newest.values_at(offset) != [log.generation]:
+                raise Violation(f"offset {offset} is {what} and not in the table (T2)")
 
 
 @dataclass
@@ -136,6 +154,9 @@ class TierSteps:
     logs: Logs = field(default_factory=Logs)
     happened: set[str] = field(default_factory=set)
     refused: set[str] = field(default_factory=set)
+    _tables: dict[Table, int] = field(default_factory=dict)
+    _known: dict[object, list[Move]] = field(default_factory=dict)
+    _hit: dict[int, list[tuple[str, Table]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.promises = Promises(self.logs, self.scope)
@@ -173,25 +194,46 @@ class TierSteps:
     # --- steps -----------------------------------------------------------------------------------
 
     def after(self, world: World) -> Iterator[Step]:
+        table = self._tables.setdefault(world.table, len(self._tables))
         for number, client in enumerate(world.clients):
             if client.phase == "ended":
                 continue
-            kind = self.scope.clients[number]
+            is_late = number in world.late
+            for what, log, changed, then in self._moves(world, number, table):
+                clients = (*world.clients[:number], then, *world.clients[number + 1 :])
+                late = world.late
+                if is_late and then.phase not in LATE_PHASES:
+                    late -= {number}
+                after = World(log, changed, clients, world.fault, late, world.planned)
+                yield what, after
+        if not world.fault:
+            late = frozenset(n for n, one in enumerate(world.clients) if one.phase in LATE_PHASES)
+            for name, hit in self._hits(world.table, table):
+                after = world._replace(late=late, fault=KIND_OF[name], table=hit)
+                yield f"the table: {name}", after
+        if self.scope.has_reader and world.planned != world.log:
+            yield "a reader plans", world._replace(planned=world.log)
+
+    def _moves(self, world: World, number: int, table: int) -> list[Move]:
+        """What a client may do: it sees the record and the table, and no other client."""
+        client, is_late = world.clients[number], number in world.late
+        key = (number, client, world.log, table, world.fault, is_late)
+        if key not in self._known:
+            kind, found = self.scope.clients[number], list[Move]()
             for what, after in self._kinds[kind](world, number, client):
                 self.happened.add(f"{kind}: {what}")
                 if after.log != world.log:
                     self.promises.require_step(world, after, number)
-                if number in after.late and after.clients[number].phase not in LATE_PHASES:
-                    after = after._replace(late=after.late - {number})
-                yield f"{number}, {kind}: {what}", after
-        if not world.fault:
-            late = (n for n, one in enumerate(world.clients) if one.phase in LATE_PHASES)
-            here = world._replace(late=frozenset(late))
-            for name in self.scope.faults:
-                for table in _hit(name, world.table):
-                    yield f"the table: {name}", here._replace(fault=name, table=table)
-        if self.scope.has_reader and world.planned != world.log:
-            yield "a reader plans", world._replace(planned=world.log)
+                told = f"{number}, {kind}: {what}"
+                found.append((told, after.log, after.table, after.clients[number]))
+            self._known[key] = found
+        return self._known[key]
+
+    def _hits(self, table: Table, number: int) -> list[tuple[str, Table]]:
+        if number not in self._hit:
+            every = ((name, hit) for name in self.scope.faults for hit in _hit(name, table))
+            self._hit[number] = list(every)
+        return self._hit[number]
 
     def _ends(self, world: World, number: int, error: BookKeeperError | None = None) -> World:
         if error is not None:
@@ -235,8 +277,6 @@ class TierSteps:
     def _offload_begins(self, world: World, number: int, client: Client) -> Step:
         log = self.logs[world.log]
         is_due = self._due_end(number, log) > offloading.next_begin(log)
-        if client.log != -1 and log.generation != self.logs[client.log].generation:
-            return "the log is another one", self._ends(world, number)
         if log.generation != self.logs[0].generation:
             return "the table is of former contents", self._ends(world, number)
         if log.tier is not None and log.tier.intent is not None and self._rules.has_intent:
@@ -306,7 +346,8 @@ class TierSteps:
         tier = tier_of(self.logs[client.log])
         intent = tier.intent
         assert intent is not None
-        after = self._with(world, number, "reads anew", rows=(), seen=len(world.table))
+        seen = -1 if self._rules.verifies_newest else len(world.table)
+        after = self._with(world, number, "reads anew", rows=(), seen=seen)
         if world.table[-1].end_of(tier.epoch) >= intent.end:
             return "its append is there", after
         table = _appended(world.table, tier.epoch, intent.end, client.rows)
