@@ -83,15 +83,7 @@ class Cluster(BoundToProcess):
             cluster_format.encode_bookie,
             cluster_format.decode_bookie,
         )
-        self._counters: Records[int] = Records(
-            self.store,
-            own_id,
-            lambda name: name,
-            partial(cluster_format.encode_counter, layout.LEDGER_COUNTER_KEY),
-            cluster_format.decode_counter,
-            guesses=True,
-        )
-        self._ledger_ids = LedgerIds(self._counters)
+        self._ledger_ids = LedgerIds(self.store, own_id)
         self.upkeep = UpkeepRecords(self.store, own_id)
 
     def __enter__(self) -> Self:

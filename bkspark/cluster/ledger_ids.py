@@ -7,10 +7,13 @@ soon are left out.
 """
 
 import threading
+from functools import partial
 
 from bkspark import environment
 from bkspark.cluster.records import Records
+from bkspark.format import cluster as cluster_format
 from bkspark.format import layout
+from bkspark.metadata.contract import MetadataStore
 
 IDS_MAX = 64
 """Ids that a client takes at once."""
@@ -19,10 +22,20 @@ KEPT_SECONDS = 60.0
 
 
 class LedgerIds:
-    """The ids that one client of a cluster takes; any of its threads may ask."""
+    """The ids that one client of a cluster takes; any of its threads may ask.
 
-    def __init__(self, counters: Records[int]) -> None:
-        self._counters = counters
+    Attributes:
+        counters: the counter, by its key.
+    """
+
+    def __init__(self, store: MetadataStore, cluster_id: str) -> None:
+        self.counters: Records[int] = Records(
+            store,
+            cluster_id,
+            lambda name: name,
+            partial(cluster_format.encode_counter, layout.LEDGER_COUNTER_KEY),
+            cluster_format.decode_counter,
+        )
         self._lock = threading.Lock()
         self._left: list[int] = []
         self._until = 0.0
@@ -37,7 +50,7 @@ class LedgerIds:
 
     def next(self) -> int | None:
         """An id above all ids given out so far; None if none was, or a survey cannot tell."""
-        seen = self._counters.get(layout.LEDGER_COUNTER_KEY)
+        seen = self.counters.get(layout.LEDGER_COUNTER_KEY)
         return None if seen is None else seen.value
 
     def _take(self) -> None:
@@ -52,6 +65,6 @@ class LedgerIds:
             size = min(2 * size, IDS_MAX) if attempts > 2 else size
             return (value or 0) + size
 
-        end = self._counters.update(layout.LEDGER_COUNTER_KEY, raised).value
+        end = self.counters.update(layout.LEDGER_COUNTER_KEY, raised).value
         self._size, self._until = size, until
         self._left = list(range(end - 1, end - 1 - size, -1))

@@ -26,8 +26,10 @@ class Rivals:
 
     def __init__(self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
         self.left, self.puts = 0, 0
-        inner = cluster._counters._put
-        monkeypatch.setattr(cluster._counters, "_put", self._competing(inner, cluster.uri))
+        inner = cluster._ledger_ids.counters._put
+        monkeypatch.setattr(
+            cluster._ledger_ids.counters, "_put", self._competing(inner, cluster.uri)
+        )
 
     def _competing(self, put: Callable[..., object], uri: str) -> Callable[..., object]:
         def competing(name: str, value: int, expected: int | None) -> object:
