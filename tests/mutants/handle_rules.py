@@ -13,6 +13,7 @@ SCRIPTS = "tests/protocol/test_scripts.py::test_the_machine_does_what_the_script
 CHANGE = "tests/unit/protocol/test_ensemble_change.py"
 START = "tests/unit/ledger/handles/test_start_of_handles.py"
 SMALL = "tests/unit/format/test_small_records.py"
+MESSAGE = "tests/unit/format/test_bytes_message.py"
 METRICS = "tests/integration/ledger/test_client_metrics.py"
 
 MUTANTS = (
@@ -146,7 +147,7 @@ MUTANTS = (
     # --- what an append takes --------------------------------------------------------------------
     Mutant(
         "the first append loads pandas",
-        "batch_of",
+        "bytes_message._by_arrow",
         Replace("arrow_message.of_bytes(values)", "__import__('pyarrow').array(values, 'binary')"),
         (f"{START}::test_handles_of_bytes_load_no_pandas",),
     ),
@@ -155,6 +156,12 @@ MUTANTS = (
         "decode_parts",
         Replace("arrow_message.of_integers(entries)", "__import__('pyarrow').array(list(entries))"),
         (f"{START}::test_handles_of_bytes_load_no_pandas",),
+    ),
+    Mutant(
+        "an entry is stored by a message that Arrow would not make",
+        "bytes_message._places",
+        Replace("_made(third, *found) == _by_arrow(third)", "True"),
+        (f"{MESSAGE}::test_arrow_makes_it_if_it_makes_messages_otherwise",),
     ),
     # --- whom a writer replaces and chooses ------------------------------------------------------
     Mutant(

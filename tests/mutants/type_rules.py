@@ -128,8 +128,8 @@ MUTANTS = (
     ),
     Mutant(
         "rows are appended without having been decoded",
-        "encode_parts",
-        Replace("if is_of_any_type:\n    ...", "if False:\n    ..."),
+        "_messages_of_rows",
+        Drop("_require_decodable"),
         (f"{GROUPS}::test_rows_that_a_reader_would_refuse_are_not_encoded",),
     ),
     Mutant(

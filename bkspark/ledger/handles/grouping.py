@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from bkspark.format import arrow_message, journal
+from bkspark.format import journal
 from bkspark.ledger.handles.promise import Promise
 from bkspark.protocol.writer.adding import PendingAdd
 
@@ -128,13 +128,12 @@ class OpenGroup:
         return submitted
 
 
-def batch_of(taken: Sequence[Submission], schema: pa.Schema) -> pa.RecordBatch:
+def rows_of(taken: Sequence[Submission]) -> pa.RecordBatch | Sequence[bytes]:
     """Return the rows of a group."""
     first = taken[0].rows
-    if isinstance(first, pa.RecordBatch):
+    if len(taken) == 1:  # always with a batch
         return first
-    values = [value for submitted in taken for value in submitted.rows]
-    return pa.record_batch([arrow_message.of_bytes(values)], schema=schema)
+    return [value for submitted in taken for value in submitted.rows]
 
 
 def _fits(first: Submission, following: Submission, rows: int, size: int) -> bool:

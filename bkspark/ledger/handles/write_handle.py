@@ -177,7 +177,7 @@ class WriteHandle(ClosedAtEnd):
             unjoined=unjoined,
         )
         self._transactions = standing.transactions
-        encoder = RecordEncoder(seen.value, digester, schema, standing.transactions)
+        encoder = RecordEncoder(seen.value, digester, standing.transactions)
         self._writer = WriterRunner(machine, self._members, encoder, settings, answers)
         self._is_of_bytes = schema == VALUE_SCHEMA
         self._is_sealed = False
