@@ -23,6 +23,7 @@ from bkspark.log.rolling import Segment
 from bkspark.log.streams.commit import TailWriter
 from bkspark.log.streams.micro_batch import MicroBatch
 from bkspark.log.tail import LogTail, OpenTail
+from bkspark.metadata import freshness
 from bkspark.protocol.ledger.metadata import FIRST, LedgerMetadata, LedgerState
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
@@ -87,8 +88,9 @@ def opened_before_the_list(self: Any) -> Any:
     return OpenTail(ledger, joined, self._made.begun)
 
 
-def roll_without_close(self: Any, old: Segment, following: Any) -> None:
+def roll_without_close(self: Any, old: Segment, following: Any, roll_began: object) -> None:
     """It goes on in the next ledger, and nobody has closed the one before."""
+    del roll_began
     old.handle.release()
     end = old.first_offset + old.handle.last_add_confirmed + 1
     begun = self._segments.begin(following.seen, following.begun, end)
@@ -103,11 +105,12 @@ def roll_before_the_list(self: Any, *_: object) -> None:
             self._require_usable()
         old = self._segment
         cluster = self._tail._cluster
+        began = freshness.begin()
         following = self._tail._provide_made(cluster.log(self.log_name).value)
         self._tail._made = None
-        self._switch(old, following)
+        self._switch(old, following, began)
         cluster.logs.update(self.log_name, listed_behind(old, following.seen))
-        self._list_closed(old)
+        self._list_closed(old, began)
 
 
 def listed_behind(old: Segment, following: Any) -> Callable[[Any], LogRecord]:
