@@ -147,7 +147,7 @@ class Records(Generic[T]):
         guesses: bool = False,
     ) -> None:
         self._store = store
-        self._guesses = guesses or pays_to_read(store)
+        self._guesses = guesses
         self._cluster_id = cluster_id
         self._key = key
         self._encode = encode
@@ -300,23 +300,23 @@ class Records(Generic[T]):
         Returns:
             None if there was no change, or the record is newer: only the newest version tells.
         """
-        if not self._guesses:
+        if not self._guesses and not pays_to_read(self._store):
             return None
         try:
             with freshness.guess():
                 seen = self.get(name)
         except CorruptDataError:
             return None
-        if seen is None:
+        if seen is None and not self._guesses:
             return None
         try:
-            changed = transform(seen.value)
+            changed = transform(None if seen is None else seen.value)
         except BookKeeperError:
             return None
-        if changed == seen.value:
+        if seen is not None and changed == seen.value:
             return None
         try:
-            return self._put(name, changed, seen.stored.version)
+            return self._put(name, changed, None if seen is None else seen.stored.version)
         except MetadataVersionError:
             return None
 

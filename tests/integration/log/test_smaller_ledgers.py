@@ -17,7 +17,7 @@ from bkspark.log.streams.micro_batch import in_order
 from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
-from tests.integration.log_scenes import NAME, values
+from tests.integration.log_scenes import NAME, SILENT, values
 from tests.integration.rig import Rig, flat, partitions_of
 from tests.integration.stream_driver import Driver, expected, settled_rows, the_log
 from tests.integration.waiting import wait_until
@@ -69,7 +69,7 @@ def test_a_ledger_is_made_on_the_bookies_that_there_are(rig: Rig) -> None:
 
 def test_one_that_loses_its_writer_is_recovered_from_any_bookie_of_it(rig: Rig) -> None:
     with away(rig, "bookie-2"), BookKeeper(rig.uri) as keeper:
-        handle = keeper.create_ledger()
+        handle = keeper.create_ledger(settings=SILENT)
         handle.append(b"acknowledged")
         with away(rig, "bookie-1"), pytest.raises(NotEnoughBookiesError):
             keeper.recover_ledger(handle.ledger_id)  # its copies would be fewer than Qa
