@@ -3,6 +3,7 @@
 Exit status: 0 done, 1 something is wrong, 2 bad usage or bad input.
 """
 
+import gc
 import io
 import logging
 import os
@@ -48,8 +49,14 @@ _FLAGS = ("--json", "--debug")
 _COMPLETION_VARIABLE = "_BKSPARK_COMPLETE"
 
 
+GARBAGE_THRESHOLDS = 100_000, 50, 100
+"""Python looks for garbage more rarely: each look goes through all records of a large cluster."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return its exit status."""
+    if arguments is None:  # a process of its own: what it reads stays until its end
+        gc.set_threshold(*GARBAGE_THRESHOLDS)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # the terminal may lack a character
             stream.reconfigure(errors="backslashreplace")

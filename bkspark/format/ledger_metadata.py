@@ -5,6 +5,7 @@ change (R8).
 """
 
 from base64 import b64decode, b64encode
+from functools import lru_cache
 from typing import Any
 
 from bkspark.errors import CorruptDataError
@@ -143,6 +144,12 @@ def _decode_left(fields: Fields) -> frozenset[Member]:
 
 def _decode_member(value: Any) -> Member:
     bookie_id, incarnation = value
+    return _member(bookie_id, incarnation)
+
+
+@lru_cache(maxsize=4096)
+def _member(bookie_id: str, incarnation: str) -> Member:
+    """Return the member; many records name the same few."""
     return Member(layout.bookie_id(bookie_id), layout.token(incarnation))
 
 

@@ -1,5 +1,6 @@
 """A command loads what it needs. Loading Arrow takes longer than most commands run."""
 
+import gc
 import json
 import shlex
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 import typer
 
 from bkspark.cli import main
-from bkspark.cli.program import invoke
+from bkspark.cli.program import GARBAGE_THRESHOLDS, invoke
 
 CODE = """\
 import json, sys
@@ -150,3 +151,16 @@ def test_values_of_another_kind_are_refused(words, told, capsys):
     assert found.out == ""
     assert told in found.err
     assert "\n" not in found.err.strip()
+
+
+def test_a_command_looks_for_garbage_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look goes through all records that a command has read. Callers of Python keep theirs."""
+    before = gc.get_threshold()
+    try:
+        main(["--version"])
+        assert gc.get_threshold() == before
+        monkeypatch.setattr(sys, "argv", ["bkspark", "--version"])
+        main()
+        assert gc.get_threshold() == GARBAGE_THRESHOLDS
+    finally:
+        gc.set_threshold(*before)

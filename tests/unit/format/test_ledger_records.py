@@ -36,8 +36,22 @@ def test_who_has_left_comes_back_as_it_went() -> None:
     assert decode(7, encode(LEFT, "nonce")) == LEFT
 
 
+def test_records_share_the_members_that_they_name() -> None:
+    one, other = (decode(7, encode(LEFT, nonce)) for nonce in ("a", "b"))
+    for mine, theirs in zip(one.last_fragment.ensemble, other.last_fragment.ensemble):
+        assert mine is theirs
+
+
 @pytest.mark.parametrize(
-    "left", [[["bookie-1", f"{1:032x}"]], [["../x", f"{1:032x}"]], [["bookie-4", "4"]], [["b"]], 3]
+    "left",
+    [
+        [["bookie-1", f"{1:032x}"]],
+        [["../x", f"{1:032x}"]],
+        [["bookie-4", "4"]],
+        [["b"]],
+        3,
+        [[[], {}]],
+    ],
 )
 def test_hostile_members_are_refused(left: object) -> None:
     """One of them has a place; others are no members."""
