@@ -3,6 +3,8 @@
 import importlib.util
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from local_session import REPOSITORY
 from pyspark.sql import SparkSession
@@ -37,8 +39,9 @@ def test_it_appends_once(registered, place, append, tmp_path, capsys):
 
 def test_rows_that_do_not_fit_are_an_error_in_one_line(registered, place, append, tmp_path, capsys):
     place.write(registered.range(5))
-    registered.range(5).selectExpr("cast(id AS string)").write.parquet(str(tmp_path / "landing"))
-    words = ["--metadata", place.uri, "--log", "events", "--path", str(tmp_path / "landing")]
+    landing = tmp_path / "landing.parquet"
+    pq.write_table(pa.table({"id": ["0", "1"]}), landing)
+    words = ["--metadata", place.uri, "--log", "events", "--path", str(landing)]
     assert append(words) == 2
     out, err = capsys.readouterr()
     assert out == ""

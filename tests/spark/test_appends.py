@@ -84,6 +84,7 @@ def test_a_failed_overwrite_keeps_the_old_rows(spark, place):
     assert place.ids() == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.thorough
 def test_a_failed_append_leaves_the_log_as_it_was(spark, place):
     failing = spark.range(0, 100, 1, 4).selectExpr("if(id = 99, raise_error('boom'), id) as id")
     with pytest.raises(PySparkException, match="boom"):
@@ -150,6 +151,7 @@ def test_a_transaction_version_is_written_once(spark, place):
         assert place.ids() == expected, (app_id, version)
 
 
+@pytest.mark.thorough
 def test_a_transaction_holds_for_overwrites_and_survives_them(spark, place):
     place.write(_rows(spark, 0, 3), txnAppId="app", txnVersion=5)
     place.write(_rows(spark, 7, 8), mode="overwrite", truncate=True, txnAppId="app", txnVersion=5)

@@ -200,6 +200,7 @@ class Dawdle(Say):
         return self.what
 
 
+@pytest.mark.thorough
 def test_the_driver_tells_whom_it_waits_for(spark, monkeypatch):
     monkeypatch.setattr(running, "TELL_SECONDS", 0.3)
     told = []

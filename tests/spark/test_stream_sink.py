@@ -108,6 +108,7 @@ def test_rows_of_all_partitions_of_a_batch_are_there(stream: Stream, spark: Spar
     assert sorted(ids[100:]) == list(range(100, 200))
 
 
+@pytest.mark.thorough
 def test_a_batch_append_and_an_overwrite_under_a_query(stream: Stream, spark) -> None:
     stream.feed(lines(0, 1))
     stream.run()
@@ -122,6 +123,7 @@ def test_a_batch_append_and_an_overwrite_under_a_query(stream: Stream, spark) ->
     assert stream.place.log().generation == 2
 
 
+@pytest.mark.thorough
 def test_an_overwrite_in_mid_batch(stream: Stream, spark: SparkSession, tmp_path: Path) -> None:
     """While a task of the second batch has given half of its rows."""
     reached, overwritten = tmp_path / "reached", tmp_path / "overwritten"
@@ -143,6 +145,7 @@ def test_an_overwrite_in_mid_batch(stream: Stream, spark: SparkSession, tmp_path
     assert stream.place.log().generation == 2
 
 
+@pytest.mark.thorough
 def test_batch_appends_while_the_query_runs(stream: Stream, spark) -> None:
     stream.feed(*(lines(n) for n in range(12)))
     query = stream.start()
@@ -239,6 +242,7 @@ def test_a_column_that_a_batch_write_added_to_the_log_is_null(
     assert stream.ids() == [0, 5, 1]
 
 
+@pytest.mark.thorough
 def test_a_log_that_was_deleted_takes_a_new_checkpoint_to_begin_again(stream: Stream) -> None:
     stream.feed(lines(0), lines(1))
     stream.run()
@@ -278,6 +282,7 @@ def test_with_a_password_the_rows_are_there_and_the_secret_is_not_in_the_error(
     assert stream.place.ids(password="open sesame") == [0, 1, 2]
 
 
+@pytest.mark.thorough
 def test_a_bookie_dies_under_a_query(spark: SparkSession, tmp_path: Path) -> None:
     place = make_place(spark, tmp_path / "wide", bookie_count=4)
     stream = Stream(spark, place, tmp_path / "stream")

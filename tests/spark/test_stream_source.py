@@ -88,6 +88,7 @@ def test_available_now_with_a_limit_gives_several_batches_and_says_what_is_left(
     assert follower.run() == [30, 31, 32, 33, 34]
 
 
+@pytest.mark.thorough
 def test_a_query_that_starts_at_latest_has_only_what_comes_then(spark, place, follower):
     _append(place, spark, 0, 10)
     query = follower.start({"processingTime": "0 seconds"}, startingOffsets="latest")
@@ -127,6 +128,7 @@ def test_a_batch_that_failed_is_run_again_with_the_same_rows(spark, place, follo
 # --- rows that are gone --------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_truncation_and_overwriting_end_the_query_or_are_reported(spark, place, follower):
     _append(place, spark, 0, 10)
     _append(place, spark, 10, 20)
@@ -148,6 +150,7 @@ def test_truncation_and_overwriting_end_the_query_or_are_reported(spark, place, 
     assert follower.run() == []
 
 
+@pytest.mark.thorough
 def test_a_new_column_under_a_running_query_needs_a_restart(spark, place, tmp_path):
     follower = Follower(place, tmp_path / "checkpoint", schema=None)
     _append(place, spark, 0, 5)

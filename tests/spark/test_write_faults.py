@@ -77,6 +77,7 @@ def mounted(tmp_path: Path) -> Iterator[Callable[[str, int], Path]]:
 # One bookie fails.
 
 
+@pytest.mark.thorough
 def test_a_spare_steps_in_for_a_bookie_that_vanishes(spark, wide_place: Place, conf):
     bookies = list(wide_place.bookies)
 
