@@ -40,7 +40,7 @@ class Survey(Cluster):
         super().__init__(metadata_uri)
         people = (self.upkeep.recoveries, self.upkeep.reports)
         shown = (self.ledgers, self.logs, *people, self.upkeep.lost, self.registrations)
-        for records in (*shown, self._counters):
+        for records in (*shown, self._ledger_ids.counters):
             records.step_over = self._note
 
     def ledger(self, ledger_id: int) -> Versioned[LedgerMetadata]:
@@ -84,7 +84,7 @@ class Survey(Cluster):
         logs = every_log(self, self.log_names())
         self.bookies()
         self.lost_members()
-        self._counters.get(layout.LEDGER_COUNTER_KEY)
+        self._ledger_ids.counters.get(layout.LEDGER_COUNTER_KEY)
         return AllRecords([seen.value for seen in ledgers], logs)
 
     def _ids(self, prefix: str) -> list[int]:

@@ -13,6 +13,7 @@ from bkspark.cluster.bookie_client import BookieClient
 from bkspark.cluster.bookie_status import BookieStatus, Usable, look_at, note_fullness, usable
 from bkspark.cluster.guards import BoundToProcess
 from bkspark.cluster.hanging import HangMemory, TimedStore, patient
+from bkspark.cluster.ledger_ids import LedgerIds
 from bkspark.cluster.log_messages import leave_out, leave_out_into
 from bkspark.cluster.log_records import LogRecords
 from bkspark.cluster.records import Records, StepOver, UpkeepRecords, Versioned, make_cluster
@@ -82,14 +83,7 @@ class Cluster(BoundToProcess):
             cluster_format.encode_bookie,
             cluster_format.decode_bookie,
         )
-        self._counters: Records[int] = Records(
-            self.store,
-            own_id,
-            lambda name: name,
-            partial(cluster_format.encode_counter, layout.LEDGER_COUNTER_KEY),
-            cluster_format.decode_counter,
-            guesses=True,
-        )
+        self._ledger_ids = LedgerIds(self.store, own_id)
         self.upkeep = UpkeepRecords(self.store, own_id)
 
     def __enter__(self) -> Self:
@@ -121,13 +115,11 @@ class Cluster(BoundToProcess):
 
     def new_ledger_id(self) -> int:
         """An id that no ledger has had or will have again."""
-        seen = self._counters.update(layout.LEDGER_COUNTER_KEY, lambda value: (value or 0) + 1)
-        return seen.value - 1
+        return self._ledger_ids.new()
 
     def next_ledger_id(self) -> int | None:
         """An id above all ids given out so far; None if none was, or a survey cannot tell."""
-        seen = self._counters.get(layout.LEDGER_COUNTER_KEY)
-        return None if seen is None else seen.value
+        return self._ledger_ids.next()
 
     def ledger(self, ledger_id: int) -> Versioned[LedgerMetadata]:
         """The ledger's newest metadata.

@@ -74,7 +74,7 @@ def encryption() -> dict[str, Any]:
     authorities, certificate = _files()
     if not authorities:
         return {}
-    _context(authorities, certificate)
+    _client_context(authorities, certificate)
     own = {"certfile": certificate, "keyfile": certificate} if certificate else {}
     return {"use_ssl": True, "ca": authorities, "check_hostname": True, **own}
 
@@ -84,7 +84,7 @@ def trouble(hosts: str) -> str:
     authorities, certificate = _files()
     if not authorities:
         return f"; if the servers take TLS alone, set {CA_VARIABLE}"
-    context = _context(authorities, certificate)
+    context = _client_context(authorities, certificate)
     for host in hosts.split(","):
         name, _, port = host.rpartition(":")
         try:
@@ -120,7 +120,7 @@ def _files() -> tuple[str, str]:
     return authorities, certificate
 
 
-def _context(authorities: str, certificate: str) -> ssl.SSLContext:
+def _client_context(authorities: str, certificate: str) -> ssl.SSLContext:
     """The client's side of a connection, as kazoo makes it."""
     variable, file = CA_VARIABLE, authorities
     try:

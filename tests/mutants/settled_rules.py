@@ -6,6 +6,7 @@ from .mutant import Mutant
 PURE = "tests/unit/protocol/test_settling.py"
 RUNS = "tests/integration/upkeep/test_settled_ledgers.py"
 WORK = "tests/integration/upkeep/test_lists_of_work.py"
+IDS = "tests/unit/cluster/test_ledger_ids.py"
 DOUBTED = f"{RUNS}::test_a_run_keeps_what_an_audit_doubts_meanwhile"
 
 MUTANTS = (
@@ -180,5 +181,23 @@ MUTANTS = (
         "repair_command._audited_all",
         Replace("not how.dry_run", "False"),
         (f"{WORK}::test_a_run_with_nothing_to_do_asks_as_much_for_1000_ledgers_as_for_10",),
+    ),
+    Mutant(
+        "a client uses ids that it took long ago",
+        "LedgerIds.new",
+        Replace("not self._left or environment.monotonic() >= self._until", "not self._left"),
+        (f"{IDS}::test_ids_that_were_not_used_soon_are_left_out",),
+    ),
+    Mutant(
+        "a client takes ids without bound",
+        "LedgerIds._take",
+        Replace("min(2 * size, IDS_MAX)", "2 * size"),
+        (f"{IDS}::test_no_client_takes_more_than_the_bound",),
+    ),
+    Mutant(
+        "a client uses more ids than it has taken",
+        "LedgerIds._take",
+        Replace("end - 1 - size", "end - 2 - size"),
+        (f"{IDS}::test_a_client_that_loses_takes_more_ids_and_uses_them",),
     ),
 )

@@ -57,6 +57,11 @@ class SimulatedEnvironment:
         if self._has_time:
             self._scheduler.sleep(seconds)
 
+    def sleep_until_readable(self, descriptor: int, seconds: float) -> bool:
+        """Nothing is told of here: what waits looks again."""
+        self.sleep(seconds)
+        return False
+
     def draw(self) -> float:
         return self._chance().random()
 
