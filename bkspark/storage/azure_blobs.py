@@ -155,25 +155,28 @@ class AzureParts:
     All blocks of a name have ids of one length; the token keeps those of two clients apart.
     """
 
+    in_turn = False
+
     def __init__(self, objects: AzureObjects, key: str, token: str) -> None:
         self._objects = objects
         self._key = key
         self._token = token
-        self._blocks: list[str] = []
-        self._last = b""
+        self._blocks: dict[int, str] = {}
+        self._last: tuple[int, bytes] | None = None
 
-    def send(self, part: bytes) -> None:
-        if self._last:
-            raise InvalidRequestError("a part came after the last one")
+    def send(self, number: int, part: bytes, /) -> None:
         if len(part) % _PART_UNIT:
-            self._last = part  # sent with the end: some servers take a name with a block as taken
+            # Sent with the end: some servers take a name with a block as taken.
+            self._last = (number, part)
             return
-        self._blocks.append(self._stage(part))
+        self._blocks[number] = self._stage(number, part)
 
     def finish(self) -> str:
         from azure.core import MatchConditions
 
-        blocks = [*self._blocks, *([self._stage(self._last)] if self._last else [])]
+        blocks = [self._blocks[number] for number in sorted(self._blocks)]
+        if self._last:
+            blocks.append(self._stage(*self._last))
         answer = self._objects.ask(
             lambda container: container.get_blob_client(self._key).commit_block_list(
                 blocks, match_condition=MatchConditions.IfMissing, metadata=marked(self._token)
@@ -184,8 +187,8 @@ class AzureParts:
     def abandon(self) -> None:
         """Do nothing: the store removes the blocks after a week."""
 
-    def _stage(self, part: bytes) -> str:
-        name = f"{self._token}-{len(self._blocks):08}"
+    def _stage(self, number: int, part: bytes) -> str:
+        name = f"{self._token}-{number:08}"
         block = base64.b64encode(name.encode()).decode()
         self._objects.ask(
             lambda container: container.get_blob_client(self._key).stage_block(block, part)

@@ -58,12 +58,21 @@ class ListingPage:
 
 
 class Parts(Protocol):
-    """A large object on its way. It is invisible, and its name free, until ``finish`` succeeds."""
+    """A large object on its way. It is invisible, and its name free, until ``finish`` succeeds.
 
-    def send(self, part: bytes) -> None:
-        """Send the next part, which after a doubt may be sent again.
+    Attributes:
+        in_turn: whether a part may be sent only after the one before it.
+    """
+
+    in_turn: bool
+
+    def send(self, number: int, part: bytes, /) -> None:
+        """Send a part, which after a doubt may be sent again.
 
         All parts but the last are a multiple of 256 KiB, and have 5 MiB at least.
+
+        Args:
+            number: of the part; the first is 0.
         """
 
     def finish(self) -> str:

@@ -250,13 +250,15 @@ class GoogleParts:
         address: of the upload, a secret; "" if the name is taken.
     """
 
+    in_turn = True
+
     def __init__(self, objects: GoogleObjects, address: str) -> None:
         self._objects = objects
         self._address = address
         self._sent = 0
         self._last = b""
 
-    def send(self, part: bytes) -> None:
+    def send(self, _number: int, part: bytes, /) -> None:
         if self._last:
             raise InvalidRequestError("a part came after the last one")
         if not self._address:

@@ -57,17 +57,19 @@ class S3Objects:
 class S3Parts:
     """``Parts`` of a multipart upload, which a killed process leaves behind in the bucket."""
 
+    in_turn = False
+
     def __init__(self, address: dict[str, str]) -> None:
         self._address = address
-        self._etags: list[str] = []
+        self._etags: dict[int, str] = {}
 
-    def send(self, part: bytes) -> None:
-        number = len(self._etags) + 1
-        answer = call("upload_part", **self._address, PartNumber=number, Body=ReportedBytes(part))
-        self._etags.append(str(answer["ETag"]))
+    def send(self, number: int, part: bytes, /) -> None:
+        body = ReportedBytes(part)
+        answer = call("upload_part", **self._address, PartNumber=number + 1, Body=body)
+        self._etags[number + 1] = str(answer["ETag"])
 
     def finish(self) -> str:
-        parts = [{"PartNumber": n, "ETag": etag} for n, etag in enumerate(self._etags, start=1)]
+        parts = [{"PartNumber": number, "ETag": tag} for number, tag in sorted(self._etags.items())]
         answer = call(
             "complete_multipart_upload",
             **self._address,

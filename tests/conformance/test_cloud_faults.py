@@ -14,7 +14,13 @@ from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.metadata.uri import format_store
 from bkspark.storage import connection
 from bkspark.storage.address import parse
-from bkspark.storage.objects import PART_BYTES, Objects, Upload, require_conditional_creates
+from bkspark.storage.objects import (
+    PART_BYTES,
+    PARTS_AT_ONCE,
+    Objects,
+    Upload,
+    require_conditional_creates,
+)
 from bkspark.testing.bookie_place import (
     CLUSTER,
     ENTRIES,
@@ -27,6 +33,9 @@ from tests.kit.s3 import ALWAYS
 
 from .azurite import KEY
 from .clouds import CLOUDS, Cloud
+
+LARGE = PARTS_AT_ONCE * PART_BYTES + 1
+"""Bytes of which all but the last one are sent while they are written."""
 
 pytestmark = [pytest.mark.thorough, pytest.mark.download, pytest.mark.timeout(1800)]
 
@@ -160,7 +169,7 @@ def test_a_store_is_tried_and_nothing_is_left(cloud: Cloud, objects: Objects) ->
 
 
 def test_a_large_object_appears_whole_and_if_absent_only(cloud: Cloud, objects: Objects) -> None:
-    data = b"a" * (2 * PART_BYTES) + b"end"
+    data = b"a" * (LARGE - 1) + b"end"
     mine, theirs = Upload(objects, "name"), Upload(objects, "name")
     for upload in (mine, theirs):
         upload.write(data)
@@ -185,13 +194,13 @@ def test_the_end_of_an_upload_whose_answer_is_lost_happens_once(
     cloud: Cloud, objects: Objects, status: int
 ) -> None:
     upload = Upload(objects, "name")
-    upload.write(bytes(PART_BYTES + 1))
+    upload.write(bytes(LARGE))
     end = "comp=blocklist" if cloud.put[0] == "PUT" else "upload_id"
     cloud.proxy.fail("PUT", end, times=1, reaches_store=True, status=status)
     created = upload.finish()
     found = objects.read("name")
     assert found is not None
-    assert (found.size, found.is_by(created)) == (PART_BYTES + 1, True)
+    assert (found.size, found.is_by(created)) == (LARGE, True)
 
 
 @pytest.mark.parametrize("status", [0, 500, 503])
@@ -201,11 +210,11 @@ def test_a_part_that_did_not_arrive_is_sent_again(
     upload = Upload(objects, "name")
     part = "comp=block&" if cloud.put[0] == "PUT" else "upload_id"
     cloud.proxy.fail("PUT", part, times=2, status=status)
-    upload.write(bytes(PART_BYTES + 1))
+    upload.write(bytes(LARGE))
     upload.finish()
     found = objects.read("name")
     assert found is not None
-    assert found.size == PART_BYTES + 1
+    assert found.size == LARGE
 
 
 @pytest.mark.parametrize("status", [0, 500])
@@ -257,7 +266,7 @@ def test_nothing_secret_gets_out(
     secrets = (KEY, "upload_id=", str(cloud.proxy.port))
     assert not any(secret.encode() in sent for secret in secrets)
     upload = Upload(Objects(parse(cloud.url())), "name")
-    upload.write(bytes(PART_BYTES + 1))
+    upload.write(bytes(LARGE))
     for status in (0, 403, 500):
         cloud.proxy.fail("GET", status=status)
         cloud.proxy.fail("PUT", status=status)

@@ -19,7 +19,7 @@ from bkspark.errors import (
 )
 from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.uri import format_store, open_store
-from bkspark.storage.objects import PART_BYTES
+from bkspark.storage.objects import PART_BYTES, PARTS_AT_ONCE
 from bkspark.testing.bookie_place import CLUSTER, ENTRIES, INCARNATION, MARKER, a_cookie
 from tests.kit.s3 import S3Proxy, S3Server
 
@@ -31,7 +31,7 @@ KEY = "ledgers/0000000000000001"
 class TestLargeFiles:
     """Files of several parts."""
 
-    DATA = bytes(range(251)) * (2 * PART_BYTES // 251 + 1)
+    DATA = bytes(range(251)) * (PARTS_AT_ONCE * PART_BYTES // 251 + 1)
 
     def write(self, root: BookieRoot) -> Any:
         file = root.create(ENTRIES)
@@ -47,7 +47,7 @@ class TestLargeFiles:
         assert root.size(ENTRIES) == len(self.DATA)
         assert root.read(ENTRIES) == self.DATA
         assert root.read(ENTRIES, PART_BYTES - 2, 5) == self.DATA[PART_BYTES - 2 :][:5]
-        assert len(proxy.statuses("PUT")) == 3
+        assert len(proxy.statuses("PUT")) == PARTS_AT_ONCE + 1
 
     @pytest.mark.parametrize("status", [0, 500])
     def test_lost_answer_to_the_last_request(

@@ -167,12 +167,30 @@ MUTANTS = (
     ),
     Mutant(
         "an upload is begun again in doubt",
-        "Upload.send",
+        "Upload._begun",
         Replace(
             "repeated(lambda: store.begin(key, self._token), only_if_refused=True)",
             "repeated(lambda: store.begin(key, self._token))",
         ),
         (f"{UPLOAD}::test_it_is_begun_once_in_doubt",),
+    ),
+    Mutant(
+        "parts go one after the other",
+        "Upload._at_once",
+        Replace("1 if self._parts is not None and self._parts.in_turn else PARTS_AT_ONCE", "1"),
+        (f"{UPLOAD}::test_parts_go_side_by_side",),
+    ),
+    Mutant(
+        "an upload keeps all parts in memory",
+        "Upload.write",
+        Replace("len(self._rest) > length * count", "False"),
+        (f"{UPLOAD}::test_few_parts_are_in_memory",),
+    ),
+    Mutant(
+        "parts are put together in the order in which they arrived",
+        "S3Parts.finish",
+        Replace("sorted(self._etags.items())", "reversed(sorted(self._etags.items()))"),
+        (f"{UPLOAD}::test_parts_are_cut",),
     ),
     Mutant(
         "an upload that lost stays behind",

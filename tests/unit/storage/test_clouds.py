@@ -160,8 +160,8 @@ class TestGoogle:
         ]
         parts = objects.begin("place/a", "mine")
         with pytest.raises(S3Doubt, match="some bytes"):
-            parts.send(bytes(2**18))
-        parts.send(bytes(2**18))
+            parts.send(0, bytes(2**18))
+        parts.send(0, bytes(2**18))
         with pytest.raises(S3Doubt, match="another size"):
             parts.finish()
         assert session.asked[0][2]["ifGenerationMatch"] == "0"
@@ -171,7 +171,7 @@ class TestGoogle:
     ) -> None:
         session.answers = [(412, {}, b"")]
         parts = objects.begin("place/a", "mine")
-        parts.send(b"x")
+        parts.send(0, b"x")
         with pytest.raises(ObjectTaken):
             parts.finish()
         parts.abandon()

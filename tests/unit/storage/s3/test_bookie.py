@@ -19,6 +19,7 @@ from bkspark.bookie.object_store import records_folder
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format.layout import COOKIE
 from bkspark.storage.address import parse
+from bkspark.storage.objects import PART_BYTES, PARTS_AT_ONCE
 from bkspark.testing.bookie_conformance import FENCE, post_check
 from bkspark.testing.bookie_place import CLUSTER, ENTRIES, INCARNATION, JOURNAL, MARKER, a_cookie
 
@@ -573,7 +574,7 @@ class TestFiles:
         file = root.create(ENTRIES)
         s3.script("upload_part", *[ERROR] * MANY)
         with pytest.raises(BookieUnavailableError, match="InternalError"):
-            file.write(b"x" * (9 * 2**20))
+            file.write(b"x" * (PARTS_AT_ONCE * PART_BYTES + 1))
         with pytest.raises(BookieUnavailableError, match="failed before"):
             file.finish()
         assert (list(s3.objects), s3.uploads) == ([f"b1/{COOKIE}"], {})

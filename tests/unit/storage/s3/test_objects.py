@@ -1,6 +1,8 @@
 """Objects in S3, of which each answer is scripted: an answer that is not sure is a doubt."""
 
+import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ from bkspark.storage.connection import NoSuchObject, S3Doubt
 from bkspark.storage.objects import (
     EMPTY,
     PART_BYTES,
+    PARTS_AT_ONCE,
     Objects,
     Upload,
     make_sentinel,
@@ -290,11 +293,42 @@ class TestUpload:
 
     def test_parts_are_cut(self, s3: S3Store, objects: Objects) -> None:
         upload = Upload(objects, NAME)
-        upload.write(b"x" * (2 * PART_BYTES + 1))
-        assert [len(part) for part in next(iter(s3.uploads.values())).parts.values()] == [
-            PART_BYTES,
-            PART_BYTES,
-        ]
+        data = bytes(range(256)) * (4 * PART_BYTES // 256) + b"x"
+        upload.write(data)
+        sent = next(iter(s3.uploads.values())).parts
+        assert [len(sent[number]) for number in sorted(sent)] == [PART_BYTES] * PARTS_AT_ONCE
+        assert upload.finish() is not None
+        assert objects.read(NAME).data == data
+
+    def test_parts_go_side_by_side(
+        self, s3: S3Store, objects: Objects, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Each waits for the others; one after the other, the first would wait in vain."""
+        together, real = threading.Barrier(PARTS_AT_ONCE), s3._upload_part
+
+        def waits(**given: Any) -> object:
+            together.wait(60)
+            return real(**given)
+
+        monkeypatch.setattr(s3, "_upload_part", waits)
+        upload = Upload(objects, NAME)
+        upload.send(b"one ", b"two ", b"three")
+        upload.finish()
+        assert objects.read(NAME).data == b"one two three"
+
+    def test_a_part_that_lasts_in_doubt_ends_the_write(self, s3: S3Store, objects: Objects) -> None:
+        s3.script("upload_part", *[ERROR] * MANY)
+        upload = Upload(objects, NAME)
+        with pytest.raises(S3Doubt):
+            upload.send(b"one", b"two", b"three")
+        upload.discard()
+        assert (s3.uploads, s3.objects) == ({}, {})
+
+    def test_few_parts_are_in_memory(self, s3: S3Store, objects: Objects) -> None:
+        upload = Upload(objects, NAME)
+        for _ in range(10 * 2**20 // 2**18 * 4):
+            upload.write(bytes(2**18))
+            assert len(upload._rest) <= PARTS_AT_ONCE * PART_BYTES
 
 
 class TestProbe:
