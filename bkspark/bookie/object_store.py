@@ -35,7 +35,7 @@ from bkspark.bookie.contract import BookieAddress, Buffer, Journal, Usage
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format.layout import COOKIE
 from bkspark.storage.address import BucketPlace, parse, shown_url
-from bkspark.storage.connection import S3Doubt, require_known
+from bkspark.storage.connection import StoreDoubt, require_known
 from bkspark.storage.kinds import open_objects
 from bkspark.storage.objects import (
     SENTINEL_BYTES,
@@ -80,7 +80,7 @@ _SERVER_DIGITS = 8
 _LENGTHS_MAX = 4096
 
 
-class S3Journal(GrowingJournal):
+class ObjectJournal(GrowingJournal):
     """The objects that one writer puts one by one.
 
     Args:
@@ -193,7 +193,7 @@ def size(objects: Objects, name: str, listed: Mapping[str, int]) -> tuple[int, i
     """
     records = sorted(found for found in listed if _RECORD.fullmatch(found))
     if records != [_record(number) for number in range(len(records))]:
-        raise S3Doubt("a record is missing, and there are records after it")
+        raise StoreDoubt("a record is missing, and there are records after it")
     unsure = [number for number, found in enumerate(records) if listed[found] == SENTINEL_BYTES]
     looked = [objects.look(_record_name(name, number)) for number in unsure]
     found = [*filter(None, looked), *_behind(objects.look, name, len(records))]
@@ -238,7 +238,7 @@ def _records(objects: Objects, name: str, look: Callable[[str], Found | None]) -
     seen = environment.for_each(look, names, at_once=_READERS, name="look-at-records")
     found = [record for record in seen if record is not None]
     if len(found) != listed:
-        raise S3Doubt("a record is missing, and there are records after it")
+        raise StoreDoubt("a record is missing, and there are records after it")
     return [*found, *_behind(look, name, listed)]
 
 
@@ -266,15 +266,15 @@ def _record(number: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class S3Bookie:
+class BucketBookie:
     """The address of a bookie in a bucket, ``s3://bucket/prefix``."""
 
     address: BookieAddress
 
-    def open_root(self) -> AbstractContextManager["S3Root"]:
+    def open_root(self) -> AbstractContextManager["BucketBookieRoot"]:
         return _opened_root(self.address)
 
-    def found_root(self) -> AbstractContextManager["S3Root"]:
+    def found_root(self) -> AbstractContextManager["BucketBookieRoot"]:
         """As of ``StaysFound``."""
         return _opened_root(self.address, is_found=True)
 
@@ -309,11 +309,11 @@ class S3Bookie:
 
 
 @contextmanager
-def _opened_root(address: BookieAddress, *, is_found: bool = False) -> Iterator["S3Root"]:
-    yield S3Root(address, is_found=is_found)
+def _opened_root(address: BookieAddress, *, is_found: bool = False) -> Iterator["BucketBookieRoot"]:
+    yield BucketBookieRoot(address, is_found=is_found)
 
 
-class S3Root:
+class BucketBookieRoot:
     """An opened prefix with the expected cookie.
 
     Args:
@@ -341,11 +341,11 @@ class S3Root:
         with UnavailableOnOSError(self._bookie_name, "create", name):
             return self._objects.create(name, bytes(data), once=once) is not None
 
-    def create(self, name: str) -> "S3EntryFile":
+    def create(self, name: str) -> "ObjectEntryFile":
         split_name(name)
-        return S3EntryFile(self._bookie_name, name, Upload(self._objects, name))
+        return ObjectEntryFile(self._bookie_name, name, Upload(self._objects, name))
 
-    def open_journal(self, name: str, first: Sequence[Buffer] = ()) -> S3Journal:
+    def open_journal(self, name: str, first: Sequence[Buffer] = ()) -> ObjectJournal:
         split_name(name)
         with UnavailableOnOSError(self._bookie_name, "create journal", name):
             head = self._objects.create_sentinel(name, HEAD, once=True)
@@ -354,7 +354,7 @@ class S3Root:
                 f"{self._bookie_name}: cannot create journal {name}: it exists",
                 hint="each name is written once: take a new id",
             )
-        journal = S3Journal(self._bookie_name, self._objects, name, head)
+        journal = ObjectJournal(self._bookie_name, self._objects, name, head)
         if first:
             journal.append(first)
         return journal
@@ -547,7 +547,7 @@ class S3Root:
             )
 
 
-class S3EntryFile:
+class ObjectEntryFile:
     """An object, visible when complete: after a single put, or after the completion of parts."""
 
     def __init__(self, bookie_name: str, name: str, upload: Upload) -> None:
@@ -593,7 +593,7 @@ class S3EntryFile:
 
 
 @dataclass(frozen=True, slots=True)
-class S3Storage:
+class BucketStorage:
     """The present or future bookie at ``s3://bucket/prefix``, which may name a store.
 
     Raises:
@@ -660,10 +660,10 @@ def _already_a_bookie(objects: Objects) -> InvalidRequestError:
     )
 
 
-def _own(journal: Journal) -> S3Journal:
-    """``journal``, which must be one of an S3 bookie."""
-    if not isinstance(journal, S3Journal):
-        raise InvalidRequestError(f"journal {journal.name} is not one of an S3 bookie")
+def _own(journal: Journal) -> ObjectJournal:
+    """``journal``, which must be one of a bookie in a bucket."""
+    if not isinstance(journal, ObjectJournal):
+        raise InvalidRequestError(f"journal {journal.name} is not one of a bookie in a bucket")
     return journal
 
 

@@ -36,15 +36,15 @@ def _memory_storage(url: str) -> BookieStorage:
 
 
 def _bucket_bookie(address: BookieAddress) -> Bookie:
-    from bkspark.bookie.object_store import S3Bookie
+    from bkspark.bookie.object_store import BucketBookie
 
-    return S3Bookie(address)
+    return BucketBookie(address)
 
 
 def _bucket_storage(url: str) -> BookieStorage:
-    from bkspark.bookie.object_store import S3Storage
+    from bkspark.bookie.object_store import BucketStorage
 
-    return S3Storage(url)
+    return BucketStorage(url)
 
 
 _BOOKIES: dict[str, Callable[[BookieAddress], Bookie]] = {

@@ -35,7 +35,7 @@ from bkspark.metadata.directory import StoreRoot
 from bkspark.metadata.freshness import Kind
 from bkspark.metadata.versioned_store import MARKER_TEXT, VersionedStore
 from bkspark.storage.address import parse
-from bkspark.storage.connection import NoSuchObject, S3Doubt, require_known
+from bkspark.storage.connection import NoSuchObject, StoreDoubt, require_known
 from bkspark.storage.objects import (
     SENTINEL_BYTES,
     Objects,
@@ -212,7 +212,7 @@ class ObjectRecords:
                 etag = found.etag if found is not None else ""
                 if self._objects.put_if(key, DELETED, etag) is not None:
                     return
-            except S3Doubt:
+            except StoreDoubt:
                 is_deleted, _ = self._read(key)
                 if not is_deleted:
                     raise
@@ -227,7 +227,7 @@ class ObjectRecords:
         head = b"bkspark object v1 %s %016x %s\n" % (self._store_id, version, token.encode())
         try:
             stored = self._objects.put_if(key, head + value, etag)
-        except S3Doubt as doubt:
+        except StoreDoubt as doubt:
             stored = self._has_stored(key, version, token, doubt)
         finally:
             self._seen.note_change()
@@ -236,16 +236,16 @@ class ObjectRecords:
         self._seen.note(key, freshness.tick(), RecordObject(stored, version, token, value))
         return version
 
-    def _has_stored(self, key: str, version: int, token: str, doubt: S3Doubt) -> str | None:
+    def _has_stored(self, key: str, version: int, token: str, doubt: StoreDoubt) -> str | None:
         """The ETag of ``version`` if a put without an answer has made it; None if it has not.
 
         Raises:
-            S3Doubt: the put may take effect yet.
+            StoreDoubt: the put may take effect yet.
             OutcomeUnknownError: a later version or the deletion hides which put made ``version``.
         """
         try:
             is_deleted, seen = self._read(key)
-        except S3Doubt:
+        except StoreDoubt:
             raise doubt from None
         if is_deleted or (seen is not None and seen.version > version):
             raise OutcomeUnknownError(
@@ -310,7 +310,7 @@ class BucketRoot:
         return sorted(self._objects.entries(folder))
 
 
-class S3MetadataStore(VersionedStore):
+class BucketMetadataStore(VersionedStore):
     """A ``MetadataStore`` at ``s3://bucket/prefix``, or at ``s3://bucket/prefix?store=NAME``."""
 
     place = "prefix"

@@ -62,9 +62,9 @@ def _store(uri: str) -> FormattableStore:
 
             return MemoryMetadataStore(uri)
         case "s3" | "gs" | "abfss":
-            from bkspark.metadata.object_store import S3MetadataStore
+            from bkspark.metadata.object_store import BucketMetadataStore
 
-            return S3MetadataStore(uri)
+            return BucketMetadataStore(uri)
         case "zk":
             from bkspark.metadata.zookeeper import ZooKeeperMetadataStore
 

@@ -35,7 +35,7 @@ from bkspark.storage.connection import (
     NoSuchObject,
     ObjectTaken,
     RangeBehindEnd,
-    S3Doubt,
+    StoreDoubt,
     in_turn,
     no_answer,
     shown_endpoint,
@@ -104,7 +104,7 @@ class AzureObjects:
         size = size_behind(str(described.content_range or ""))
         expected = size if is_whole else min(size if end is None else end, size) - begin
         if len(data) != expected:
-            raise S3Doubt("the answer was cut short", is_passing=True)
+            raise StoreDoubt("the answer was cut short", is_passing=True)
         token = str((described.metadata or {}).get(_TOKEN, ""))
         return StoredBytes(data, size, token, _plain(described.etag))
 
@@ -130,7 +130,7 @@ class AzureObjects:
     def server(self) -> str:
         try:
             endpoint = _clients.of(self._store, self._host).endpoint
-        except S3Doubt as doubt:
+        except StoreDoubt as doubt:
             raise InvalidRequestError(
                 f"Azure cannot be used here: {doubt.strerror}", hint=doubt.hint
             ) from None
@@ -205,9 +205,9 @@ def _plain(etag: object) -> str:
     return str(etag).strip('"')
 
 
-def _meaning(error: Exception, client: AzureClient) -> S3Doubt:
+def _meaning(error: Exception, client: AzureClient) -> StoreDoubt:
     """Translate an exception of Microsoft's client."""
-    if isinstance(error, S3Doubt):
+    if isinstance(error, StoreDoubt):
         return error
     status = getattr(error, "status_code", None)
     if not status:
@@ -222,21 +222,23 @@ def _meaning(error: Exception, client: AzureClient) -> S3Doubt:
         case 416, _:
             return RangeBehindEnd("the object is shorter than the requested range")
         case 404, _:
-            return S3Doubt(
+            return StoreDoubt(
                 f"the container does not exist ({code})",
                 hint="make the container first, or check its name and the account",
             )
         case ((401 | 403), _) if code in _NOT_ACCEPTED:
-            return S3Doubt(f"the store does not accept the credentials ({code})", hint=_CREDENTIALS)
+            return StoreDoubt(
+                f"the store does not accept the credentials ({code})", hint=_CREDENTIALS
+            )
         case ((401 | 403), _):
-            return S3Doubt(
+            return StoreDoubt(
                 f"access was refused ({code})",
                 hint="give the identity the role Storage Blob Data Contributor",
             )
     asks_for_less = status in (429, 503)
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     after = str(headers.get("Retry-After", ""))
-    return S3Doubt(
+    return StoreDoubt(
         f"the store answered {status} {code}".rstrip(),
         is_passing=status >= 500 or status in (408, 409) or asks_for_less,
         asks_for_less=asks_for_less,
@@ -245,10 +247,10 @@ def _meaning(error: Exception, client: AzureClient) -> S3Doubt:
     )
 
 
-def _no_answer(error: Exception, client: AzureClient) -> S3Doubt:
+def _no_answer(error: Exception, client: AzureClient) -> StoreDoubt:
     kind = type(error).__name__
     if kind in ("ClientAuthenticationError", "CredentialUnavailableError"):
-        return S3Doubt(f"there are no valid credentials ({kind})", hint=_CREDENTIALS)
+        return StoreDoubt(f"there are no valid credentials ({kind})", hint=_CREDENTIALS)
     inner = getattr(error, "inner_exception", None)
     told = inner if isinstance(inner, Exception) else error
     hint = "check that the store runs, and the account or the endpoint_url of the store"
@@ -296,7 +298,7 @@ def _account_of(store: str, host: str) -> tuple[str, Any, str]:
         try:
             found = stores.find(store)
         except InvalidRequestError as error:
-            raise S3Doubt(str(error.args[0]), hint=error.hint) from error
+            raise StoreDoubt(str(error.args[0]), hint=error.hint) from error
         secret = Path(found.identity_file).read_text("utf-8") if found.identity_file else ""
         given = _parsed(secret.strip())
         named, endpoint, ca_file = found.account, found.endpoint_url, found.ca_file
@@ -312,7 +314,9 @@ def _account_of(store: str, host: str) -> tuple[str, Any, str]:
         given = {}  # of another account
     endpoint = endpoint or given.get("BlobEndpoint", "")
     if not endpoint and not account:
-        raise S3Doubt("the account is not known", hint=f"name it in the address, or {_CREDENTIALS}")
+        raise StoreDoubt(
+            "the account is not known", hint=f"name it in the address, or {_CREDENTIALS}"
+        )
     suffix = host.partition(".dfs.")[2] or given.get("EndpointSuffix", "") or "core.windows.net"
     endpoint = (endpoint or f"https://{account}.blob.{suffix}").rstrip("/")
     return endpoint, _credential(account, given), ca_file

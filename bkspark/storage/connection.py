@@ -2,7 +2,7 @@
 
 The rule: **every answer but a certain one of the store is a doubt.** "Absent" is the store's code
 NoSuchKey and no other 404; "taken" is its 412. A missing bucket, a refusal, a 5xx answer, a lost
-connection or a timeout is ``S3Doubt``; for a write the doubt means that the write may have
+connection or a timeout is ``StoreDoubt``; for a write the doubt means that the write may have
 happened, or may happen yet (R8, R15, RB-27c).
 
 * **No cache.** Requests bypass fsspec's listings, which never expire and hide later writes of other
@@ -50,7 +50,7 @@ from bkspark.storage.address import shown_url
 # ``connection.repeated`` decides how long to retry, by time and never by count.
 
 
-VARIABLE = "BKSPARK_S3_RETRY_SECONDS"
+VARIABLE = "BKSPARK_OBJECT_STORE_RETRY_SECONDS"
 RETRY_SECONDS = 30.0
 """Seconds of retries while the store is too busy, if the variable is not set."""
 
@@ -226,7 +226,7 @@ _connecting: dict[str, threading.Lock] = {}
 _inherited: list[Any] = []
 
 
-class S3Doubt(OSError):
+class StoreDoubt(OSError):
     """A request without a certain answer.
 
     Attributes:
@@ -257,7 +257,7 @@ class S3Doubt(OSError):
         self.hint = hint
 
 
-class SureAnswer(S3Doubt):
+class SureAnswer(StoreDoubt):
     """A certain answer to requests for which it is defined; a doubt for all others."""
 
 
@@ -288,7 +288,7 @@ def call(method: str, *, store: str = "", **arguments: Any) -> dict[str, Any]:
 
 
 def in_turn(
-    bucket: str, store: str, request: Callable[[], T], meaning: Callable[[Exception], "S3Doubt"]
+    bucket: str, store: str, request: Callable[[], T], meaning: Callable[[Exception], "StoreDoubt"]
 ) -> T:
     """Make a request of any kind of store, once, when it is its turn.
 
@@ -320,7 +320,7 @@ def get(*, store: str = "", **arguments: Any) -> tuple[dict[str, Any], bytes]:
     except Exception as error:
         raise _doubt(error, store) from None
     if len(data) != answer["ContentLength"]:
-        raise S3Doubt("the answer was cut short", is_passing=True)
+        raise StoreDoubt("the answer was cut short", is_passing=True)
     return answer, data
 
 
@@ -343,7 +343,7 @@ def repeated(request: Callable[[], T], *, only_if_refused: bool = False) -> T:
     while True:
         try:
             return request()
-        except S3Doubt as doubt:
+        except StoreDoubt as doubt:
             if begin is None:  # a store that answered was not silent before
                 begin = environment.monotonic() if doubt.asks_for_less else sent_at
             limit = ABSENT_SECONDS if doubt.is_absent else retry_seconds()
@@ -381,7 +381,7 @@ def endpoint_of(store: str) -> str:
     require_known(store)
     try:
         return stores.place_of(str(_connected(store).s3.meta.endpoint_url))
-    except S3Doubt as doubt:
+    except StoreDoubt as doubt:
         what = f"store {store}" if store else "the object store"
         raise InvalidRequestError(
             f"{what} cannot be used here: {doubt.strerror}", hint=doubt.hint
@@ -435,7 +435,7 @@ def _settings_of(store: str) -> dict[str, Any]:
     try:
         found = stores.find(store)
     except InvalidRequestError as error:
-        raise S3Doubt(str(error.args[0]), hint=error.hint) from error
+        raise StoreDoubt(str(error.args[0]), hint=error.hint) from error
     client = {"region_name": found.region, "verify": found.ca_file}
     config: dict[str, Any] = {"ignore_configured_endpoint_urls": True}
     if found.addressing_style:
@@ -499,7 +499,7 @@ async def _read(body: Any, made: Callable[[], None]) -> bytes:
     return b"".join(pieces)
 
 
-def _doubt(error: Exception, store: str) -> S3Doubt:
+def _doubt(error: Exception, store: str) -> StoreDoubt:
     """The meaning of ``error``, with a hint that names the settings of the store."""
     doubt = _meaning(error, store)
     if store:
@@ -508,8 +508,8 @@ def _doubt(error: Exception, store: str) -> S3Doubt:
     return doubt
 
 
-def _meaning(error: Exception, store: str = "") -> S3Doubt:
-    """Translate an exception of s3fs, botocore or aiohttp into an ``S3Doubt``."""
+def _meaning(error: Exception, store: str = "") -> StoreDoubt:
+    """Translate an exception of s3fs, botocore or aiohttp into an ``StoreDoubt``."""
     answer = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
     if not isinstance(answer, dict):
         return _no_answer(error, store)
@@ -523,21 +523,21 @@ def _meaning(error: Exception, store: str = "") -> S3Doubt:
         case 416, _:
             return RangeBehindEnd("the object is shorter than the requested range")
         case _, "NoSuchBucket":
-            return S3Doubt(
+            return StoreDoubt(
                 "the bucket does not exist (NoSuchBucket)",
                 hint=f"make the bucket first, or check its name and {_ENDPOINT}",
             )
         case _, _ if code in _REASONS:
             reason, hint = _REASONS[code]
-            return S3Doubt(f"{reason} ({code})", hint=hint)
+            return StoreDoubt(f"{reason} ({code})", hint=hint)
         case ((401 | 403), _):
-            return S3Doubt(
+            return StoreDoubt(
                 f"access was refused ({code}); without s3:ListBucket, S3 does not tell a "
                 "missing object from a forbidden one",
                 hint=f"check the permissions of the credentials: {_CREDENTIALS}",
             )
     asks_for_less = status in (429, 503) or code in _BUSY
-    return S3Doubt(
+    return StoreDoubt(
         f"the store answered {status} {code}".rstrip(),
         is_passing=status >= 500 or status == 409 or asks_for_less,
         asks_for_less=asks_for_less,
@@ -553,13 +553,13 @@ def _retry_after(answer: dict[str, Any]) -> float:
     return float(given) if given.isdecimal() else 0.0
 
 
-def _no_answer(error: Exception, store: str) -> S3Doubt:
+def _no_answer(error: Exception, store: str) -> StoreDoubt:
     """The doubt for ``error``, without its text, which may quote a secret of the endpoint."""
     kind = type(error).__name__
     if kind in _WITHOUT_CREDENTIALS:
-        return S3Doubt(f"there are no credentials ({kind})", hint=f"set {_CREDENTIALS}")
+        return StoreDoubt(f"there are no credentials ({kind})", hint=f"set {_CREDENTIALS}")
     if "Checksum" in kind:
-        return S3Doubt(
+        return StoreDoubt(
             f"the received data does not match its checksum ({kind})",
             is_passing=True,
             hint="if this persists, the object is damaged; readers use another copy",
@@ -567,14 +567,14 @@ def _no_answer(error: Exception, store: str) -> S3Doubt:
     return no_answer(error, _endpoint(store), f"check that the store runs, and {_ENDPOINT}")
 
 
-def no_answer(error: Exception, endpoint: str, hint: str) -> S3Doubt:
+def no_answer(error: Exception, endpoint: str, hint: str) -> StoreDoubt:
     """The doubt for an ``error`` of the connection to ``endpoint``, without the error's text."""
     kind = type(error).__name__
     if isinstance(error, TimeoutError) or "Timeout" in kind:
-        return S3Doubt(f"no answer from {endpoint} in time ({kind})", is_passing=True, hint=hint)
+        return StoreDoubt(f"no answer from {endpoint} in time ({kind})", is_passing=True, hint=hint)
     causes = list(_causes(error))
     if any(getattr(cause, "errno", 0) in (errno.EMFILE, errno.ENFILE) for cause in causes):
-        doubt = S3Doubt(
+        doubt = StoreDoubt(
             "too many open files: nothing was sent",
             is_absent=True,
             hint="raise the limit of open files (ulimit -n), or keep fewer handles open",
@@ -583,11 +583,11 @@ def no_answer(error: Exception, endpoint: str, hint: str) -> S3Doubt:
         return doubt
     for cause, what in _UNREACHED:
         if any(isinstance(found, cause) for found in causes):
-            return S3Doubt(
+            return StoreDoubt(
                 f"no answer from {endpoint} ({what})", is_passing=True, is_absent=True, hint=hint
             )
     is_connection = isinstance(error, OSError) or "Connection" in kind or "Client" in kind
-    return S3Doubt(f"no answer from {endpoint} ({kind})", is_passing=is_connection, hint=hint)
+    return StoreDoubt(f"no answer from {endpoint} ({kind})", is_passing=is_connection, hint=hint)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -616,7 +616,7 @@ def size_behind(content_range: str) -> int:
     """The whole object's length, from the header of an answer to a request for a range."""
     size = content_range.rpartition("/")[2]
     if not size.isdecimal():
-        raise S3Doubt("the store does not support requests for a range of bytes")
+        raise StoreDoubt("the store does not support requests for a range of bytes")
     return int(size)
 
 

@@ -5,7 +5,7 @@ are whole: the place of a bookie or a metadata store is in them.
 
 The rule: **every answer but a certain one of the store is a doubt**, see ``connection``. These
 answers are certain: ``NoSuchObject`` of a get or a delete, ``ObjectTaken`` of a put or of the end
-of an upload, and ``RangeBehindEnd`` of a get. Every other failure is an ``S3Doubt`` that says
+of an upload, and ``RangeBehindEnd`` of a get. Every other failure is an ``StoreDoubt`` that says
 whether the next attempt may succeed. So a kind
 
 * compares and sets by the store's own precondition, and never by a look before the write;

@@ -36,7 +36,7 @@ from bkspark.storage.connection import (
     NoSuchObject,
     ObjectTaken,
     RangeBehindEnd,
-    S3Doubt,
+    StoreDoubt,
     in_turn,
     no_answer,
     shown_endpoint,
@@ -85,7 +85,7 @@ class GoogleAnswer:
         except ValueError:
             found = None
         if not isinstance(found, dict):
-            raise S3Doubt("the store gave an answer that is not understood")
+            raise StoreDoubt("the store gave an answer that is not understood")
         return found
 
     @property
@@ -135,7 +135,7 @@ class GoogleObjects:
             answer.headers.get(name, "") for name in (f"x-goog-meta-{TOKEN}", "x-goog-generation")
         )
         if not generation.isdecimal():
-            raise S3Doubt("the store did not tell the generation of an object")
+            raise StoreDoubt("the store did not tell the generation of an object")
         size = len(answer.data)
         if not is_whole:
             size = size_behind(answer.headers.get("Content-Range", ""))
@@ -168,7 +168,7 @@ class GoogleObjects:
     def server(self) -> str:
         try:
             return stores.place_of(_clients.of(self._store).endpoint)
-        except S3Doubt as doubt:
+        except StoreDoubt as doubt:
             raise InvalidRequestError(
                 f"Google Cloud Storage cannot be used here: {doubt.strerror}", hint=doubt.hint
             ) from None
@@ -205,7 +205,7 @@ class GoogleObjects:
         if answer.status == 404 and answer.code != "NoSuchBucket":
             if answer.code == "NoSuchKey" or self._is_unlisted(key):
                 raise NoSuchObject("the object does not exist")
-            raise S3Doubt("the object came while it was looked for", is_passing=True)
+            raise StoreDoubt("the object came while it was looked for", is_passing=True)
         self._require(answer, *expected)
 
     def _is_unlisted(self, key: str) -> bool:
@@ -270,7 +270,7 @@ class GoogleParts:
         answer = self._objects.send_part(self._address, part, f"bytes {self._sent}-{end - 1}/*")
         # Sent again from its beginning, a part completes itself: what the store has it leaves out.
         if answer.status == 308 and answer.headers.get("Range") != f"bytes=0-{end - 1}":
-            raise S3Doubt("the store took only some bytes of a part", is_passing=True)
+            raise StoreDoubt("the store took only some bytes of a part", is_passing=True)
         self._objects._require(answer, 308)
         self._sent = end
 
@@ -283,7 +283,7 @@ class GoogleParts:
         self._objects._require(answer, 200, 201)
         made = answer.json()
         if str(made.get("size")) != str(size):
-            raise S3Doubt("the store made an object of another size")
+            raise StoreDoubt("the store made an object of another size")
         return _generation(made)
 
     def abandon(self) -> None:
@@ -317,7 +317,7 @@ def _ask(
         found = b"".join(pieces)
         length = answer.headers.get("Content-Length")
         if length is not None and len(found) != int(length):
-            raise S3Doubt("the answer was cut short", is_passing=True)
+            raise StoreDoubt("the answer was cut short", is_passing=True)
         return GoogleAnswer(answer.status_code, answer.headers, found)
 
 
@@ -328,7 +328,7 @@ def _described(key: str, token: str) -> dict[str, Any]:
 def _generation(described: Mapping[str, Any]) -> str:
     found = str(described.get("generation", ""))
     if not found.isdecimal():
-        raise S3Doubt("the store did not tell the generation of an object")
+        raise StoreDoubt("the store did not tell the generation of an object")
     return found
 
 
@@ -336,7 +336,7 @@ def _asks_for_less(answer: GoogleAnswer) -> bool:
     return answer.status in (429, 503)
 
 
-def _meaning(answer: GoogleAnswer, store: str) -> S3Doubt:
+def _meaning(answer: GoogleAnswer, store: str) -> StoreDoubt:
     """What an answer means that a request did not expect."""
     code = answer.code
     where = f"endpoint_url of store {store}" if store else EMULATOR
@@ -347,20 +347,22 @@ def _meaning(answer: GoogleAnswer, store: str) -> S3Doubt:
         case 416:
             return RangeBehindEnd("the object is shorter than the requested range")
         case 401:
-            return S3Doubt(f"the store does not accept the credentials ({code})", hint=_CREDENTIALS)
+            return StoreDoubt(
+                f"the store does not accept the credentials ({code})", hint=_CREDENTIALS
+            )
         case 403:
-            return S3Doubt(
+            return StoreDoubt(
                 f"access was refused ({code})",
                 hint=f"give {identity} the role Storage Object User (roles/storage.objectUser)",
             )
         case 404:
-            return S3Doubt(
+            return StoreDoubt(
                 f"the bucket does not exist, or an upload is gone (404 {code})".replace(" )", ")"),
                 hint=f"make the bucket first, or check its name and {where}",
             )
     asks_for_less = _asks_for_less(answer)
     after = answer.headers.get("Retry-After", "")
-    return S3Doubt(
+    return StoreDoubt(
         f"the store answered {answer.status} {code}".rstrip(),
         is_passing=answer.status >= 500 or answer.status in (408, 409) or asks_for_less,
         asks_for_less=asks_for_less,
@@ -369,11 +371,11 @@ def _meaning(answer: GoogleAnswer, store: str) -> S3Doubt:
     )
 
 
-def _no_answer(error: Exception, client: GoogleClient) -> S3Doubt:
-    if isinstance(error, S3Doubt):
+def _no_answer(error: Exception, client: GoogleClient) -> StoreDoubt:
+    if isinstance(error, StoreDoubt):
         return error
     if type(error).__module__.startswith("google.auth"):
-        return S3Doubt(
+        return StoreDoubt(
             f"there are no valid credentials ({type(error).__name__})",
             is_passing=bool(getattr(error, "retryable", False)),
             hint=_CREDENTIALS,
@@ -413,7 +415,7 @@ def _named(store: str) -> stores.Store:
     try:
         return stores.find(store)
     except InvalidRequestError as error:
-        raise S3Doubt(str(error.args[0]), hint=error.hint) from error
+        raise StoreDoubt(str(error.args[0]), hint=error.hint) from error
 
 
 def _credentials(found: stores.Store, emulator: str) -> Any:
@@ -429,7 +431,7 @@ def _credentials(found: stores.Store, emulator: str) -> Any:
                 return AnonymousCredentials()
             return google.auth.default([_SCOPE])[0]
     except Exception as error:
-        raise S3Doubt(
+        raise StoreDoubt(
             f"there are no credentials ({type(error).__name__})", hint=_CREDENTIALS
         ) from None
 

@@ -11,7 +11,7 @@ from bkspark.storage.connection import (
     NoSuchObject,
     ObjectTaken,
     RangeBehindEnd,
-    S3Doubt,
+    StoreDoubt,
     repeated,
 )
 from bkspark.storage.contract import ObjectStore, Parts
@@ -95,7 +95,7 @@ class Objects:
             None if another creator's object is there.
 
         Raises:
-            S3Doubt: the object may be there now, or later.
+            StoreDoubt: the object may be there now, or later.
         """
         return self._create(name, _plain(data) if data else EMPTY, once=once)
 
@@ -113,7 +113,7 @@ class Objects:
             was not stored.
 
         Raises:
-            S3Doubt: the object may be there now, or later.
+            StoreDoubt: the object may be there now, or later.
         """
         sent = 0
 
@@ -126,21 +126,21 @@ class Objects:
             return repeated(put)
         except ObjectTaken as taken:
             if sent > 1:  # the condition may have been ended by an earlier request of this call
-                raise S3Doubt("the object was put after a request without an answer") from taken
+                raise StoreDoubt("the object was put after a request without an answer") from taken
             return None
 
-    def own(self, name: str, token: str, doubt: S3Doubt | None = None) -> Created | None:
+    def own(self, name: str, token: str, doubt: StoreDoubt | None = None) -> Created | None:
         """The object ``name`` if created with ``token``; None for any other token.
 
         Raises:
-            S3Doubt: the object is absent, or the store does not tell; ``doubt`` if given.
+            StoreDoubt: the object is absent, or the store does not tell; ``doubt`` if given.
         """
         try:
             found = self.look(name)
-        except S3Doubt as second:
+        except StoreDoubt as second:
             raise doubt or second from None
         if found is None:
-            raise doubt or S3Doubt("the name was taken, and is free again")
+            raise doubt or StoreDoubt("the name was taken, and is free again")
         return Created(token, found.etag) if found.token == token else None
 
     def look(self, name: str) -> Found | None:
@@ -218,7 +218,7 @@ class Objects:
             return put() if once else repeated(put)
         except ObjectTaken:
             return self.own(name, token)
-        except S3Doubt as doubt:
+        except StoreDoubt as doubt:
             return self.own(name, token, doubt)
 
     def _read_whole(self, name: str) -> Found | None:
@@ -311,7 +311,7 @@ class Upload:
         """Make the object visible; None if another creator's object is there.
 
         Raises:
-            S3Doubt: the object may be there now, or later.
+            StoreDoubt: the object may be there now, or later.
         """
         length = self._part_bytes()
         if self._parts is None and len(self._rest) <= length:
@@ -328,7 +328,7 @@ class Upload:
         """Remove all parts, as far as the store allows; harmless at any time."""
         self._rest.clear()
         if self._parts is not None:
-            with suppress(S3Doubt):
+            with suppress(StoreDoubt):
                 self._parts.abandon()
             self._parts = None
 
@@ -348,7 +348,7 @@ class Upload:
             etag = repeated(parts.finish)
         except ObjectTaken:
             return self._objects.own(self._name, self._token)
-        except S3Doubt as doubt:
+        except StoreDoubt as doubt:
             return self._objects.own(self._name, self._token, doubt)
         return Created(self._token, etag)
 
@@ -368,7 +368,7 @@ def require_conditional_replaces(objects: Objects) -> None:
 
     Raises:
         InvalidRequestError: the store ignores the condition, or refuses one that holds.
-        S3Doubt: the store gives no certain answer, or does not know the condition.
+        StoreDoubt: the store gives no certain answer, or does not know the condition.
     """
     name = f".probe-{environment.token()}"
     try:
@@ -393,7 +393,7 @@ def require_conditional_creates(objects: Objects) -> None:
 
     Raises:
         InvalidRequestError: a second create was not refused, or the first was not visible at once.
-        S3Doubt: the store gives no certain answer, or does not know the condition.
+        StoreDoubt: the store gives no certain answer, or does not know the condition.
     """
     # Seldom left behind, and then hidden: names that begin with a dot belong to this layer.
     name = f".probe-{environment.token()}"

@@ -159,7 +159,7 @@ def test_a_bucket_that_is_gone_is_no_absence(cloud: Cloud) -> None:
         lambda: objects.delete("name"),
     ]
     for ask in asked:
-        with pytest.raises(connection.S3Doubt, match="does not exist"):
+        with pytest.raises(connection.StoreDoubt, match="does not exist"):
             ask()
 
 
@@ -276,7 +276,7 @@ def test_nothing_secret_gets_out(
             upload.finish,
         ]
         for call in calls:
-            with pytest.raises((BookKeeperError, connection.S3Doubt)) as caught:
+            with pytest.raises((BookKeeperError, connection.StoreDoubt)) as caught:
                 call()
             said = "".join(traceback.format_exception(caught.value)) + caught.value.hint
             assert not any(secret in said for secret in secrets[:2])

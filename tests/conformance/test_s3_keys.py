@@ -8,7 +8,7 @@ from bkspark.bookie.object_store import journal_of, records_folder
 from bkspark.metadata.uri import format_store
 from bkspark.storage import connection
 from bkspark.storage.address import parse
-from bkspark.storage.connection import S3Doubt
+from bkspark.storage.connection import StoreDoubt
 from bkspark.storage.objects import Objects
 from bkspark.testing.bookie_place import JOURNAL
 from tests.kit.s3 import Keys, S3Server
@@ -62,9 +62,9 @@ def test_the_server_for_tests_refuses_such_keys(server: S3Server) -> None:
     objects = Objects(parse(server.url()))
     assert objects.create("a/b", b"x") is not None
     for name in ("a", "a/b/c"):
-        with pytest.raises(S3Doubt, match="ParentIsObject"):
+        with pytest.raises(StoreDoubt, match="ParentIsObject"):
             objects.create(name, b"x")
     objects.delete("a/b")
-    with pytest.raises(S3Doubt, match="ParentIsObject"):
+    with pytest.raises(StoreDoubt, match="ParentIsObject"):
         objects.create("a/b/c", b"x")
     assert objects.create("a/c", b"x") is not None

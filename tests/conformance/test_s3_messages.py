@@ -13,7 +13,7 @@ from bkspark.errors import BookieUnavailableError, BookKeeperError, OutcomeUnkno
 from bkspark.metadata.uri import format_store, open_store
 from bkspark.storage import connection
 from bkspark.storage.address import parse
-from bkspark.storage.connection import S3Doubt, shown_endpoint
+from bkspark.storage.connection import StoreDoubt, shown_endpoint
 from bkspark.storage.objects import Objects
 from tests.kit.s3 import S3Proxy, S3Server
 
@@ -105,7 +105,7 @@ def test_an_object_that_does_not_match_its_checksum_is_called_damaged(
     objects = Objects(parse(url))
     objects.create("name", b"value")
     back_door.put(url, "name", b"other", ChecksumAlgorithm="CRC32", ChecksumCRC32="AAAAAA==")
-    with pytest.raises(S3Doubt, match="does not match its checksum") as caught:
+    with pytest.raises(StoreDoubt, match="does not match its checksum") as caught:
         objects.read("name")
     assert "the object is damaged" in caught.value.hint
 

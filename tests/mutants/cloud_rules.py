@@ -30,19 +30,19 @@ MUTANTS = (
         "a bucket of Google that is gone is an object that is absent",
         "GoogleObjects._require_object",
         Replace("answer.code != 'NoSuchBucket'", "True"),
-        (f"{TAKEN_FOR}[404-<Error><Code>NoSuchBucket</Code></Error>-S3Doubt]",),
+        (f"{TAKEN_FOR}[404-<Error><Code>NoSuchBucket</Code></Error>-StoreDoubt]",),
     ),
     Mutant(
         "a server that does not say what is missing is believed",
         "GoogleObjects._require_object",
         Replace("answer.code == 'NoSuchKey' or self._is_unlisted(key)", "True"),
-        (f"{LISTING}[listing2-S3Doubt]", f"{LISTING}[listing3-S3Doubt]"),
+        (f"{LISTING}[listing2-StoreDoubt]", f"{LISTING}[listing3-StoreDoubt]"),
     ),
     Mutant(
         "the object before a longer name is absent",
         "GoogleObjects._is_unlisted",
         Replace("entry.get('name') != key", "True"),
-        (f"{LISTING}[listing2-S3Doubt]",),
+        (f"{LISTING}[listing2-StoreDoubt]",),
     ),
     Mutant(
         "an answer of Google that was cut short is whole",
@@ -68,7 +68,7 @@ MUTANTS = (
         "a conflict in Google's store is a lost race",
         "google._meaning",
         Replace("case 412: ...", "case 409 | 412: ..."),
-        (f"{TAKEN_FOR}[409--S3Doubt]",),
+        (f"{TAKEN_FOR}[409--StoreDoubt]",),
     ),
     Mutant(
         "a container that is gone is an object that is absent",
@@ -77,15 +77,15 @@ MUTANTS = (
             "case [404, 'BlobNotFound']: ...",
             "case [404, 'BlobNotFound' | 'ContainerNotFound']: ...",
         ),
-        (f"{AZURE}[404-ContainerNotFound-S3Doubt]",),
+        (f"{AZURE}[404-ContainerNotFound-StoreDoubt]",),
     ),
     Mutant(
         "any conflict in Azure is a lost race",
         "azure_blobs._meaning",
         Replace("code in _TAKEN", "True"),
         (
-            f"{AZURE}[409-ContainerBeingDeleted-S3Doubt]",
-            f"{AZURE}[412-LeaseIdMissing-S3Doubt]",
+            f"{AZURE}[409-ContainerBeingDeleted-StoreDoubt]",
+            f"{AZURE}[412-LeaseIdMissing-StoreDoubt]",
         ),
     ),
     Mutant(

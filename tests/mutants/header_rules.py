@@ -113,7 +113,7 @@ MUTANTS = (
     ),
     Mutant(
         "the first record of a journal is asked for again and again",
-        "S3Journal._store",
+        "ObjectJournal._store",
         Replace("is_first", "False", at=1),
         ("tests/conformance/test_s3_once.py::test_the_first_record_of_a_journal_is_sent_once",),
     ),

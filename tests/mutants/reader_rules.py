@@ -128,7 +128,7 @@ MUTANTS = (
     ),
     Mutant(
         "the records of a journal without its head are left out of a listing",
-        "S3Root.list",
+        "BucketBookieRoot.list",
         Replace(
             "{self._shown(folder, name, found) for name in found}",
             "{name for name in found if name[0] != '.'}",

@@ -48,7 +48,9 @@ MUTANTS = (
     Mutant(
         "an object that is absent after a doubt will never be there",
         "Objects.own",
-        Replace("raise doubt or S3Doubt('the name was taken, and is free again')", "return None"),
+        Replace(
+            "raise doubt or StoreDoubt('the name was taken, and is free again')", "return None"
+        ),
         (
             f"{CREATE}::test_what_is_sent_once_stays_in_doubt",
             f"{CREATE}::test_what_lasts_is_a_doubt_and_never_somebody_else_s",
@@ -100,8 +102,8 @@ MUTANTS = (
         "an answer that was cut short is final",
         "connection.get",
         Replace(
-            "S3Doubt('the answer was cut short', is_passing=True)",
-            "S3Doubt('the answer was cut short')",
+            "StoreDoubt('the answer was cut short', is_passing=True)",
+            "StoreDoubt('the answer was cut short')",
         ),
         (f"{LOOKS}::test_a_look_is_sent_again[cut short]",),
     ),
@@ -118,7 +120,7 @@ MUTANTS = (
             "if not size.isdecimal():\n    ...",
             "size = size or '0'\n"
             "if False:\n"
-            "    raise S3Doubt('the store does not support requests for a range of bytes')",
+            "    raise StoreDoubt('the store does not support requests for a range of bytes')",
         ),
         (f"{LOOKS}::test_a_store_that_ignores_ranges_is_a_doubt",),
     ),

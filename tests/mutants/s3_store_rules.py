@@ -20,7 +20,7 @@ MUTANTS = (
     # --- bookies ---------------------------------------------------------------------------------
     Mutant(
         "an absence counts in a place that was wiped",
-        "S3Root._look",
+        "BucketBookieRoot._look",
         Drop("self._confirm_cookie"),
         (
             f"{COOKIE}::test_nothing_is_absent_in_a_place_that_was_wiped[size]",
@@ -30,7 +30,7 @@ MUTANTS = (
     ),
     Mutant(
         "the cookie is looked for in front of the look",
-        "S3Root._look",
+        "BucketBookieRoot._look",
         Replace(
             "found = self._objects.look(name)\nif found is None:\n    self._confirm_cookie()",
             "self._confirm_cookie()\nfound = self._objects.look(name)",
@@ -39,31 +39,31 @@ MUTANTS = (
     ),
     Mutant(
         "a listing counts in a place that was wiped",
-        "S3Root.list",
+        "BucketBookieRoot.list",
         Drop("self._confirm_cookie"),
         (f"{COOKIE}::test_nothing_is_absent_in_a_place_that_was_wiped[list]",),
     ),
     Mutant(
         "any cookie is the one that was there",
-        "S3Root._confirm_cookie",
+        "BucketBookieRoot._confirm_cookie",
         Replace("cookie != self._cookie", "False"),
         (f"{COOKIE}::test_nothing_is_absent_in_a_place_that_was_wiped",),
     ),
     Mutant(
         "a block of looks ends without a look for the cookie",
-        "S3Root.confirmed_at_end",
+        "BucketBookieRoot.confirmed_at_end",
         Drop("self._confirm_cookie"),
         (f"{BOOKIE}::TestConfirmedAtEnd::test_nothing_is_absent_in_a_place_that_was_wiped",),
     ),
     Mutant(
         "a bookie that was found a moment ago is there for good",
-        "S3Root._confirm_cookie",
+        "BucketBookieRoot._confirm_cookie",
         Drop("check_cookie"),
         (f"{BOOKIE}::TestFoundRoot::test_nothing_is_absent_where_the_bookie_is_no_more",),
     ),
     Mutant(
         "a journal that was listed is there for good",
-        "S3Root.size",
+        "BucketBookieRoot.size",
         Replace(
             "name in self._heads and (length := self._journal_size(name))",
             "(length := self._journal_size(name)) or name in self._heads",
@@ -72,31 +72,31 @@ MUTANTS = (
     ),
     Mutant(
         "a journal ends where its place was wiped",
-        "S3Root._read_anew",
+        "BucketBookieRoot._read_anew",
         Drop("self._confirm_cookie", at=1),
         (f"{COOKIE}::test_no_journal_ends_in_a_place_that_is_wiped[read]",),
     ),
     Mutant(
         "a bookie that another client formatted first is one's own",
-        "S3Storage.format",
+        "BucketStorage.format",
         Replace("_read_cookie(objects) != cookie", "not _read_cookie(objects)"),
         (f"{FORMAT}::test_another_bookie_that_comes_first_is_left",),
     ),
     Mutant(
         "a bookie that was formatted without an answer is another's",
-        "S3Storage.require_suitable",
+        "BucketStorage.require_suitable",
         Replace("_read_cookie(objects) != cookie", "True"),
         (f"{FORMAT}::test_a_lost_answer_is_settled_by_formatting_again",),
     ),
     Mutant(
         "the first record of a journal in S3 is sent again",
-        "S3Journal._store",
+        "ObjectJournal._store",
         Replace("is_first", "False", at=1),
         (f"{ONCE}::test_in_doubt_it_is_not_sent_again[first record-503]",),
     ),
     Mutant(
         "a record of another is no end of a journal in S3",
-        "S3Journal._store",
+        "ObjectJournal._store",
         Replace("created is None", "False"),
         (f"{JOURNAL}::test_a_record_of_another_ends_it",),
     ),
@@ -141,7 +141,7 @@ MUTANTS = (
     ),
     Mutant(
         "copies of records in S3 are the records",
-        "S3Journal.shows_all_records",
+        "ObjectJournal.shows_all_records",
         Replace(
             "listed.get(_record(number)) == record.etag",
             "listed.get(_record(number)) or not record.etag",
@@ -150,19 +150,19 @@ MUTANTS = (
     ),
     Mutant(
         "a copy of the last record in S3 is the record",
-        "S3Journal.shows_last_record",
+        "ObjectJournal.shows_last_record",
         Replace("found is not None and found.is_by(self._records[-1])", "found is not None"),
         (f"{POST_CHECK}::test_the_last_record_must_be_shown[True]",),
     ),
     Mutant(
         "a record counts on a bookie in S3 that does not show it",
-        "S3Bookie.post_check",
+        "BucketBookie.post_check",
         Replace("not is_shown", "False"),
         (f"{POST_CHECK}::test_the_last_record_must_be_shown[False]",),
     ),
     Mutant(
         "a writer in S3 looks for its permission before the fence",
-        "S3Bookie.post_check",
+        "BucketBookie.post_check",
         Replace(
             "is_fenced = objects.look(fence) is not None\n"
             "is_permitted = objects.look(permission) is not None",
@@ -173,7 +173,7 @@ MUTANTS = (
     ),
     Mutant(
         "a writer in S3 looks for the cookie before the markers",
-        "S3Bookie.post_check",
+        "BucketBookie.post_check",
         Replace(
             "is_shown = own.shows_last_record(objects)\n"
             "is_fenced = objects.look(fence) is not None\n"
@@ -188,19 +188,19 @@ MUTANTS = (
     ),
     Mutant(
         "a writer in S3 counts what a moved bookie's old place has",
-        "S3Bookie.post_check",
+        "BucketBookie.post_check",
         Drop("check_cookie"),
         (f"{POST_CHECK}::test_a_place_that_a_move_has_left_does_not_count",),
     ),
     Mutant(
         "a journal ends where its place was wiped after it was listed",
-        "S3Root.read",
+        "BucketBookieRoot.read",
         Replace("len(records) == length", "True"),
         (f"{LISTED}::test_what_is_gone_since_is_not_there[its place]",),
     ),
     Mutant(
         "a part of a journal ends where its place was wiped",
-        "S3Root._read_anew",
+        "BucketBookieRoot._read_anew",
         Replace("length is None or len(records) < length", "length is None"),
         (f"{COOKIE}::test_no_journal_ends_in_a_place_that_is_wiped[read a range]",),
     ),
@@ -239,13 +239,13 @@ MUTANTS = (
     ),
     Mutant(
         "a journal in S3 that is made during a listing is a folder",
-        "S3Root._shown",
+        "BucketBookieRoot._shown",
         Replace("self._objects.look(f'{folder}/{head}') is not None", "False"),
         (f"{JOURNAL}::test_a_journal_that_is_made_while_a_listing_goes_on_is_no_folder",),
     ),
     Mutant(
         "a file in S3 goes on after an error",
-        "S3EntryFile.write",
+        "ObjectEntryFile.write",
         Drop("self.discard"),
         (f"{FILES}::test_a_file_that_failed_leaves_nothing_and_takes_no_more",),
     ),
@@ -324,7 +324,7 @@ MUTANTS = (
     ),
     Mutant(
         "a store that ignores If-Match holds metadata",
-        "S3MetadataStore.format",
+        "BucketMetadataStore.format",
         Drop("require_conditional_replaces"),
         (f"{METADATA}::test_a_store_that_overwrites_is_refused",),
     ),

@@ -29,14 +29,14 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie is looked for in the default store",
-        "S3Root.__init__",
+        "BucketBookieRoot.__init__",
         Replace("parse(address.place)", "parse(address.url)"),
         (TWO_SERVERS, NOT_KNOWN),
     ),
     Mutant(
         "a store that is not known here is a mistake of the reader",
         "connection._settings_of",
-        Replace("S3Doubt(str(error.args[0]), hint=error.hint)", "error"),
+        Replace("StoreDoubt(str(error.args[0]), hint=error.hint)", "error"),
         (NOT_KNOWN, f"{FILE}::test_a_store_that_is_not_known_is_a_doubt_to_a_request"),
     ),
     Mutant(
@@ -80,7 +80,7 @@ MUTANTS = (
     ),
     Mutant(
         "buckets of one name are one failure domain",
-        "S3Storage.failure_domain",
+        "BucketStorage.failure_domain",
         Replace("f'@{name}' if server else ''", "''"),
         (TWO_SERVERS, TWO_NAMES),
     ),
@@ -113,7 +113,7 @@ MUTANTS = (
     ),
     Mutant(
         "a metadata store is asked before this machine knows where it is",
-        "S3MetadataStore._directory",
+        "BucketMetadataStore._directory",
         Replace("require_known(self._objects.place.store)", "None"),
         (f"{SERVERS}::test_metadata_may_be_in_a_named_store",),
     ),

@@ -72,7 +72,7 @@ MUTANTS = (
     ),
     Mutant(
         "a journal on object storage goes whose writer may go on in it",
-        "S3Root.forget_journal",
+        "BucketBookieRoot.forget_journal",
         Replace("split_name(name)\nreturn False", "return self.delete(name)"),
         (
             "tests/conformance/test_s3_bookie.py::TestS3Bookie::"

@@ -16,7 +16,7 @@ from bkspark.storage.connection import (
     NoSuchObject,
     ObjectTaken,
     RangeBehindEnd,
-    S3Doubt,
+    StoreDoubt,
 )
 
 LAKE = "abfss://data@lake.dfs.core.windows.net"
@@ -89,15 +89,15 @@ class TestGoogle:
         ("status", "data", "kind"),
         [
             (404, xml("NoSuchKey"), NoSuchObject),
-            (404, xml("NoSuchBucket"), S3Doubt),
+            (404, xml("NoSuchBucket"), StoreDoubt),
             (412, b"", ObjectTaken),
             (416, b"", RangeBehindEnd),
-            (401, b"", S3Doubt),
-            (403, xml("AccessDenied"), S3Doubt),
-            (409, b"", S3Doubt),
-            (429, b"", S3Doubt),
-            (500, b"", S3Doubt),
-            (302, b"", S3Doubt),
+            (401, b"", StoreDoubt),
+            (403, xml("AccessDenied"), StoreDoubt),
+            (409, b"", StoreDoubt),
+            (429, b"", StoreDoubt),
+            (500, b"", StoreDoubt),
+            (302, b"", StoreDoubt),
         ],
     )
     def test_what_an_answer_is_taken_for(
@@ -106,10 +106,10 @@ class TestGoogle:
         objects: google.GoogleObjects,
         status: int,
         data: bytes,
-        kind: type[S3Doubt],
+        kind: type[StoreDoubt],
     ) -> None:
         session.answers = [(status, {}, data)]
-        with pytest.raises(S3Doubt) as caught:
+        with pytest.raises(StoreDoubt) as caught:
             objects.get("place/a")
         assert type(caught.value) is kind
         assert len(session.asked) == 1
@@ -121,9 +121,9 @@ class TestGoogle:
         [
             ((200, {}, b"{}"), NoSuchObject),
             ((200, {}, b'{"items": [{"name": "place/a-later"}]}'), NoSuchObject),
-            ((200, {}, b'{"items": [{"name": "place/a"}]}'), S3Doubt),
-            ((404, {}, b"{}"), S3Doubt),
-            ((500, {}, b""), S3Doubt),
+            ((200, {}, b'{"items": [{"name": "place/a"}]}'), StoreDoubt),
+            ((404, {}, b"{}"), StoreDoubt),
+            ((500, {}, b""), StoreDoubt),
         ],
     )
     def test_a_server_that_does_not_say_what_is_missing_is_asked_for_a_listing(
@@ -131,10 +131,10 @@ class TestGoogle:
         session: Scripted,
         objects: google.GoogleObjects,
         listing: tuple[int, dict[str, str], bytes],
-        kind: type[S3Doubt],
+        kind: type[StoreDoubt],
     ) -> None:
         session.answers = [(404, {}, b"Not Found"), listing]
-        with pytest.raises(S3Doubt) as caught:
+        with pytest.raises(StoreDoubt) as caught:
             objects.get("place/a")
         assert type(caught.value) is kind
 
@@ -143,9 +143,9 @@ class TestGoogle:
     ) -> None:
         told = {"x-goog-generation": "7", "Content-Length": "4"}
         session.answers = [(200, told, b"dat"), (200, {"Content-Length": "4"}, b"data")]
-        with pytest.raises(S3Doubt, match="cut short"):
+        with pytest.raises(StoreDoubt, match="cut short"):
             objects.get("place/a")
-        with pytest.raises(S3Doubt, match="generation"):
+        with pytest.raises(StoreDoubt, match="generation"):
             objects.get("place/a")
 
     def test_a_part_is_whole_and_the_end_tells_its_size(
@@ -159,10 +159,10 @@ class TestGoogle:
             *((200, {}, json.dumps({"generation": "8", "size": size}).encode()) for size in (7, 0)),
         ]
         parts = objects.begin("place/a", "mine")
-        with pytest.raises(S3Doubt, match="some bytes"):
+        with pytest.raises(StoreDoubt, match="some bytes"):
             parts.send(0, bytes(2**18))
         parts.send(0, bytes(2**18))
-        with pytest.raises(S3Doubt, match="another size"):
+        with pytest.raises(StoreDoubt, match="another size"):
             parts.finish()
         assert session.asked[0][2]["ifGenerationMatch"] == "0"
 
@@ -191,27 +191,29 @@ class Refused(Exception):
     ("status", "code", "kind"),
     [
         (404, "BlobNotFound", NoSuchObject),
-        (404, "ContainerNotFound", S3Doubt),
-        (404, "", S3Doubt),
+        (404, "ContainerNotFound", StoreDoubt),
+        (404, "", StoreDoubt),
         (409, "BlobAlreadyExists", ObjectTaken),
         (412, "ConditionNotMet", ObjectTaken),
-        (412, "LeaseIdMissing", S3Doubt),
-        (409, "ContainerBeingDeleted", S3Doubt),
+        (412, "LeaseIdMissing", StoreDoubt),
+        (409, "ContainerBeingDeleted", StoreDoubt),
         (416, "InvalidRange", RangeBehindEnd),
-        (403, "AuthenticationFailed", S3Doubt),
-        (403, "AuthorizationPermissionMismatch", S3Doubt),
-        (400, "InvalidBlockList", S3Doubt),
-        (500, "OperationTimedOut", S3Doubt),
-        (503, "ServerBusy", S3Doubt),
+        (403, "AuthenticationFailed", StoreDoubt),
+        (403, "AuthorizationPermissionMismatch", StoreDoubt),
+        (400, "InvalidBlockList", StoreDoubt),
+        (500, "OperationTimedOut", StoreDoubt),
+        (503, "ServerBusy", StoreDoubt),
     ],
 )
-def test_what_an_answer_of_azure_is_taken_for(status: int, code: str, kind: type[S3Doubt]) -> None:
+def test_what_an_answer_of_azure_is_taken_for(
+    status: int, code: str, kind: type[StoreDoubt]
+) -> None:
     doubt = azure_blobs._meaning(
         Refused(status, code), azure_blobs.AzureClient("https://lake", None)
     )
     assert type(doubt) is kind
     assert doubt.asks_for_less == (status == 503)
-    if kind is S3Doubt:
+    if kind is StoreDoubt:
         assert doubt.is_passing == (status >= 500 or code == "ContainerBeingDeleted")
 
 
@@ -291,12 +293,12 @@ class TestCredentials:
         assert not hasattr(credential, "named_key")
 
     def test_an_unknown_account_is_a_doubt(self) -> None:
-        with pytest.raises(S3Doubt, match="the account is not known"):
+        with pytest.raises(StoreDoubt, match="the account is not known"):
             azure_blobs._account_of("", "")
 
     def test_no_credentials_of_google(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/no/such/file-hunter2")
-        with pytest.raises(S3Doubt, match="no credentials") as caught:
+        with pytest.raises(StoreDoubt, match="no credentials") as caught:
             google._connect("", "")
         assert "hunter2" not in str(caught.value)
 

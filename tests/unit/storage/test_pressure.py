@@ -6,7 +6,7 @@ from bkspark import environment
 from bkspark.errors import InvalidRequestError
 from bkspark.progress import Progress, reported_to
 from bkspark.storage import connection
-from bkspark.storage.connection import Pressure, S3Doubt, repeated
+from bkspark.storage.connection import Pressure, StoreDoubt, repeated
 
 
 class Clock:
@@ -15,7 +15,7 @@ class Clock:
     def __init__(self) -> None:
         self.now = 0.0
         self.slept: list[float] = []
-        self.failures: list[S3Doubt] = []
+        self.failures: list[StoreDoubt] = []
         self.sent = 0
 
     def sleep(self, seconds: float) -> None:
@@ -38,8 +38,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def busy(retry_after: float = 0.0) -> S3Doubt:
-    return S3Doubt("busy", is_passing=True, asks_for_less=True, retry_after=retry_after)
+def busy(retry_after: float = 0.0) -> StoreDoubt:
+    return StoreDoubt("busy", is_passing=True, asks_for_less=True, retry_after=retry_after)
 
 
 def test_time_decides_when_to_give_up_and_not_the_number_of_tries(clock: Clock) -> None:
@@ -48,7 +48,7 @@ def test_time_decides_when_to_give_up_and_not_the_number_of_tries(clock: Clock) 
     assert clock.sent == 11
     clock.failures = [busy() for _ in range(1000)]
     begin = clock.now
-    with pytest.raises(S3Doubt):
+    with pytest.raises(StoreDoubt):
         repeated(clock.request)
     assert connection.RETRY_SECONDS - 5 < clock.now - begin <= connection.RETRY_SECONDS
 
@@ -73,7 +73,7 @@ def test_the_store_may_say_how_long_to_wait(clock: Clock) -> None:
     repeated(clock.request)
     assert clock.now == pytest.approx(7)
     clock.failures = [busy(retry_after=10**6)]
-    with pytest.raises(S3Doubt):
+    with pytest.raises(StoreDoubt):
         repeated(clock.request)
     assert clock.now == pytest.approx(7)
 
@@ -91,16 +91,16 @@ def test_the_time_of_a_request_that_was_refused_at_last_is_not_that_of_the_store
 
     clock.failures = [busy(), busy()]
     assert repeated(request) == "answer"
-    clock.failures = [S3Doubt("no answer", is_passing=True)]
+    clock.failures = [StoreDoubt("no answer", is_passing=True)]
     sent_at.clear()
-    with pytest.raises(S3Doubt, match="no answer"):  # so long the store has said nothing
+    with pytest.raises(StoreDoubt, match="no answer"):  # so long the store has said nothing
         repeated(request)
 
 
 def test_how_long_is_a_setting(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(connection.VARIABLE, "0")
     clock.failures = [busy(), busy()]
-    with pytest.raises(S3Doubt):
+    with pytest.raises(StoreDoubt):
         repeated(clock.request)
     assert (clock.sent, clock.now) == (1, 0)
     monkeypatch.setenv(connection.VARIABLE, "2m")
@@ -113,8 +113,8 @@ def test_how_long_is_a_setting(clock: Clock, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_server_that_is_not_there_is_not_asked_for_long(clock: Clock) -> None:
-    clock.failures = [S3Doubt("refused", is_passing=True, is_absent=True) for _ in range(1000)]
-    with pytest.raises(S3Doubt):
+    clock.failures = [StoreDoubt("refused", is_passing=True, is_absent=True) for _ in range(1000)]
+    with pytest.raises(StoreDoubt):
         repeated(clock.request)
     assert clock.now <= connection.ABSENT_SECONDS
 
@@ -122,8 +122,8 @@ def test_a_server_that_is_not_there_is_not_asked_for_long(clock: Clock) -> None:
 def test_what_must_not_be_repeated_in_doubt_is_repeated_only_if_it_was_refused(
     clock: Clock,
 ) -> None:
-    clock.failures = [busy(), S3Doubt("lost", is_passing=True)]
-    with pytest.raises(S3Doubt, match="lost"):
+    clock.failures = [busy(), StoreDoubt("lost", is_passing=True)]
+    with pytest.raises(StoreDoubt, match="lost"):
         repeated(clock.request, only_if_refused=True)
     assert clock.sent == 2
 

@@ -8,7 +8,7 @@ import pytest
 from bkspark.bookie.checks import TooManyOpenFilesError, UnavailableOnOSError
 from bkspark.errors import BookieUnavailableError
 from bkspark.storage import connection
-from bkspark.storage.connection import S3Doubt
+from bkspark.storage.connection import StoreDoubt
 
 
 class Refused(Exception):
@@ -22,7 +22,7 @@ class Refused(Exception):
         }
 
 
-def meaning(error: Exception) -> S3Doubt:
+def meaning(error: Exception) -> StoreDoubt:
     return connection._meaning(error)
 
 
@@ -37,7 +37,7 @@ def meaning(error: Exception) -> S3Doubt:
         (403, "SignatureDoesNotMatch", "access key", "AWS_ACCESS_KEY_ID"),
         (403, "AccessDenied", "access was refused", "permissions"),
         (409, "OperationAborted", "409 OperationAborted", ""),
-        (503, "SlowDown", "503 SlowDown", "BKSPARK_S3_RETRY_SECONDS"),
+        (503, "SlowDown", "503 SlowDown", "BKSPARK_OBJECT_STORE_RETRY_SECONDS"),
     ],
 )
 def test_a_refusal_says_what_it_is(status: int, code: str, reason: str, hint: str) -> None:

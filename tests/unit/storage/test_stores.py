@@ -8,7 +8,7 @@ import pytest
 
 from bkspark.errors import InvalidRequestError
 from bkspark.storage import address, connection, stores
-from bkspark.storage.connection import S3Doubt
+from bkspark.storage.connection import StoreDoubt
 from bkspark.storage.stores import Store
 
 WHOLE = """
@@ -168,7 +168,7 @@ def test_hints_name_the_settings_of_the_store() -> None:
 
 def test_a_store_that_is_not_known_is_a_doubt_to_a_request(file: Path) -> None:
     file.write_text(WHOLE)
-    with pytest.raises(S3Doubt, match="store west is not known") as caught:
+    with pytest.raises(StoreDoubt, match="store west is not known") as caught:
         connection.call("get_object", store="west", Bucket="b", Key="k")
     assert "add the table" in caught.value.hint
 

@@ -8,7 +8,7 @@ import pytest
 
 from bkspark.errors import InvalidRequestError
 from bkspark.storage.address import parse
-from bkspark.storage.connection import NoSuchObject, S3Doubt
+from bkspark.storage.connection import NoSuchObject, StoreDoubt
 from bkspark.storage.objects import (
     EMPTY,
     PART_BYTES,
@@ -92,7 +92,7 @@ class TestCreate:
         self, s3: S3Store, objects: Objects, fate: str
     ) -> None:
         s3.script("put_object", NOT_DONE[fate])
-        with pytest.raises(S3Doubt):
+        with pytest.raises(StoreDoubt):
             objects.create(NAME, b"mine", once=True)
         assert puts(s3) == 1
         assert KEY not in s3.objects
@@ -102,7 +102,7 @@ class TestCreate:
         self, s3: S3Store, objects: Objects, fate: str
     ) -> None:
         s3.script("put_object", *[{**NOT_DONE, **FINAL}[fate]] * MANY)
-        with pytest.raises(S3Doubt) as caught:
+        with pytest.raises(StoreDoubt) as caught:
             objects.create(NAME, b"mine")
         assert str({**NOT_DONE, **FINAL}[fate].code) in str(caught.value)
         assert 1 <= puts(s3) < 20
@@ -127,14 +127,14 @@ class TestCreate:
     ) -> None:
         s3.script("put_object", Fate(403, "AccessDenied", done=True))
         s3.script("get_object", *[ERROR] * MANY)
-        with pytest.raises(S3Doubt, match="AccessDenied"):
+        with pytest.raises(StoreDoubt, match="AccessDenied"):
             objects.create(NAME, b"mine")
 
     def test_a_name_that_was_taken_and_is_free_again_is_a_doubt(
         self, s3: S3Store, objects: Objects
     ) -> None:
         s3.script("put_object", Fate(412, "PreconditionFailed"))
-        with pytest.raises(S3Doubt, match="free again"):
+        with pytest.raises(StoreDoubt, match="free again"):
             objects.create(NAME, b"mine")
 
     def test_contents_that_look_like_a_sentinel_are_refused(
@@ -165,7 +165,7 @@ class TestLooks:
         self, s3: S3Store, objects: Objects, look: Callable[[Objects], object], fate: str
     ) -> None:
         s3.script("get_object", *[{**NOT_DONE, **FINAL}[fate]] * MANY)
-        with pytest.raises(S3Doubt) as caught:
+        with pytest.raises(StoreDoubt) as caught:
             look(objects)
         assert not isinstance(caught.value, NoSuchObject)
 
@@ -201,7 +201,7 @@ class TestLooks:
         objects.create(NAME, b"0123456789")
         whole = s3._get_object
         monkeypatch.setattr(s3, "_get_object", lambda *, Key, Range="": whole(Key=Key))
-        with pytest.raises(S3Doubt, match="range"):
+        with pytest.raises(StoreDoubt, match="range"):
             objects.read(NAME, 3, 4)
 
     def test_a_listing_is_read_to_its_end(self, s3: S3Store, objects: Objects) -> None:
@@ -213,7 +213,7 @@ class TestLooks:
         assert sorted(objects.entries("f")) == ["a", "b", "c/", "g"]
         assert objects.stored_sizes("f") == {"a": 1, "b": 1, "g": 1}
         s3.script("list_objects_v2", *[ERROR] * MANY)
-        with pytest.raises(S3Doubt):
+        with pytest.raises(StoreDoubt):
             objects.entries("f")
 
     def test_what_is_gone_can_be_deleted(
@@ -226,7 +226,7 @@ class TestLooks:
         s3.script("delete_object", Fate(404, "NoSuchKey"))
         objects.delete(NAME)
         s3.script("delete_object", Fate(403, "AccessDenied"))
-        with pytest.raises(S3Doubt):
+        with pytest.raises(StoreDoubt):
             objects.delete(NAME)
 
 
@@ -261,7 +261,7 @@ class TestUpload:
     @pytest.mark.parametrize("fate", {**NOT_DONE, **FINAL})
     def test_what_lasts_is_a_doubt(self, s3: S3Store, upload: Upload, fate: str) -> None:
         s3.script("complete_multipart_upload", *[{**NOT_DONE, **FINAL}[fate]] * MANY)
-        with pytest.raises(S3Doubt):
+        with pytest.raises(StoreDoubt):
             upload.finish()
         assert KEY not in s3.objects
 
@@ -277,7 +277,7 @@ class TestUpload:
     def test_it_is_begun_once_in_doubt(self, s3: S3Store, objects: Objects) -> None:
         """A second one would stay behind, paid for and unseen."""
         s3.script("create_multipart_upload", BUSY, ANSWER_LOST)
-        with pytest.raises(S3Doubt):
+        with pytest.raises(StoreDoubt):
             Upload(objects, NAME).send(b"x")
         assert len(s3.uploads) == 1
 
@@ -319,7 +319,7 @@ class TestUpload:
     def test_a_part_that_lasts_in_doubt_ends_the_write(self, s3: S3Store, objects: Objects) -> None:
         s3.script("upload_part", *[ERROR] * MANY)
         upload = Upload(objects, NAME)
-        with pytest.raises(S3Doubt):
+        with pytest.raises(StoreDoubt):
             upload.send(b"one", b"two", b"three")
         upload.discard()
         assert (s3.uploads, s3.objects) == ({}, {})
@@ -373,9 +373,9 @@ class TestProbe:
             raise Refused(status, "NotImplemented")
 
         monkeypatch.setattr(s3, "_put_object", refuse)
-        with pytest.raises(S3Doubt, match="NotImplemented"):
+        with pytest.raises(StoreDoubt, match="NotImplemented"):
             require_conditional_creates(objects)
 
     def test_one_without_the_bucket(self, s3: S3Store) -> None:
-        with pytest.raises(S3Doubt, match="bucket does not exist"):
+        with pytest.raises(StoreDoubt, match="bucket does not exist"):
             require_conditional_creates(Objects(parse("s3://elsewhere/place")))
