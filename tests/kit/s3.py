@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -254,6 +255,7 @@ class S3Proxy:
         held: late requests, to be delivered.
         bytes_per_second: of each body, in either direction; 0 for no limit.
         port: of the proxy.
+        moved: bytes of bodies to the store, and from it, by method.
     """
 
     store_port: int
@@ -264,6 +266,7 @@ class S3Proxy:
     held: list[Callable[[], int]] = field(default_factory=list)
     bytes_per_second: float = 0.0
     port: int = 0
+    moved: Counter[str] = field(default_factory=Counter)
 
     def fail(
         self,
@@ -290,6 +293,7 @@ class S3Proxy:
         self.faults.clear()
         self.seen.clear()
         self.held.clear()
+        self.moved.clear()
         self.bytes_per_second = 0.0
 
     def take_time(self, byte_count: int) -> None:
@@ -351,6 +355,7 @@ class _Handler(BaseHTTPRequestHandler):
         if fault is None or fault.reaches_store:
             answer, data = self._ask_store(body)
             self.shared.seen.append((self.command, self.path, answer.status))
+            self.shared.moved[self.command] += len(body) + len(data)
             if fault is None:
                 self._answer(answer.status, answer.getheaders(), data)
                 return
