@@ -8,7 +8,8 @@ and a packet is one that it received. At S3 each request of this process counts.
 the bookies are directories; at S3 bookies and metadata are prefixes of one bucket.
 
 The last column is the price of a million operations in US dollars, by the prices of requests in a
-TOML file (``prices.toml`` beside this module). Stored and moved bytes cost extra.
+TOML file (``prices.toml`` beside this module). A line below the table has the price of the requests
+that write a terabyte of rows in files of 1 GiB. Stored and moved bytes cost extra.
 """
 
 import argparse
@@ -32,6 +33,7 @@ from bkspark.log.log_handle import LogHandle
 from bkspark.metadata.zookeeper_session import ZooKeeperSession
 from bkspark.spark.source import BookKeeperDataSource
 from bkspark.storage import connection
+from bkspark.storage.objects import PART_BYTES
 from tests.integration.rig import Rig, partitions_of
 from tests.integration.stream_driver import Driver
 from tests.kit.s3 import s3_server
@@ -67,6 +69,14 @@ def dollars(cost: Cost, prices: Mapping[str, float]) -> float:
         KeyError: a kind of request has no price.
     """
     return sum(n * prices[kind] for kind, n in cost.counts.items() if kind != REQUESTS)
+
+
+def terabyte(copies: int = 3, file_bytes: int = 2**30) -> Cost:
+    """The requests that write a terabyte of rows, computed from the length of a part."""
+    files = copies * -(-(10**12) // file_bytes)
+    parts = files * -(-file_bytes // PART_BYTES)
+    ends = Counter(create_multipart_upload=files, complete_multipart_upload=files)
+    return Cost("a terabyte of rows", ends + Counter(upload_part=parts), ())
 
 
 class Meter(Protocol):
@@ -302,6 +312,10 @@ def main() -> None:
             if given.trace == cost.operation:
                 console.print(given.trace, *cost.trace, sep="\n   ", soft_wrap=True)
         console.print(table)
+        if prices is not None:
+            bulk = terabyte()
+            paid = f"{bulk.counts.total():,} requests, ${dollars(bulk, prices) / 1e6:,.2f}"
+            console.print(f"{bulk.operation} in three copies: {paid}")
 
 
 if __name__ == "__main__":

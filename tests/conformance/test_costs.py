@@ -6,7 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.benchmarks.costs import PRICES, REQUESTS, WRITES, Cost, dollars, of_s3, of_zookeeper
+from tests.benchmarks.costs import (
+    PRICES,
+    REQUESTS,
+    WRITES,
+    Cost,
+    dollars,
+    of_s3,
+    of_zookeeper,
+    terabyte,
+)
 from tests.kit.zookeeper import missing
 
 QUORUM_WRITES = {
@@ -77,3 +86,10 @@ def test_the_price_is_of_a_million_operations() -> None:
     assert dollars(cost, {"get_object": 0.5, "put_object": 5.0}) == 21.5
     with pytest.raises(KeyError):
         dollars(cost, {"get_object": 0.5})
+
+
+def test_a_terabyte_is_three_copies_in_parts() -> None:
+    bulk = terabyte()
+    assert bulk.counts["upload_part"] == 3 * 932 * 128
+    assert bulk.counts.total() == 363_480
+    assert dollars(bulk, dict.fromkeys(bulk.counts, 5.0)) / 1e6 == pytest.approx(1.8174)
