@@ -82,7 +82,7 @@ def _places() -> tuple[bytes, Sequence[tuple[int, int]]] | None:
         for message, body in zip(map(_by_arrow, (few, more)), bodies, strict=True)
     ]
     which = {pair: number for number, pair in enumerate(zip(*numbers, strict=True))}
-    places = tuple(_differences(*heads, which))
+    places = tuple(_differences(heads[0], heads[1], which))
     found = heads[0], places
     third = [b"d" * 1000]
     return found if _made(third, *found) == _by_arrow(third) else None
