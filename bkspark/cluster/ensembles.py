@@ -32,7 +32,7 @@ from bkspark.errors import NotEnoughBookiesError
 from bkspark.format.digest import Digester
 from bkspark.metadata import freshness
 from bkspark.protocol import bookies
-from bkspark.protocol.apart import NOTHING, Apart, Distinct, choose_ensemble
+from bkspark.protocol.apart import NOTHING, Apart, Distinct, choose_ensemble, choose_stand_ins
 from bkspark.protocol.bookies import Candidate, Labels
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, Member
@@ -212,8 +212,28 @@ def spares_of(cluster: Cluster, ensemble: Sequence[BookieAddress]) -> list[Booki
     return _Pool(cluster, size, enough=size).spares(ensemble)
 
 
+@dataclass(frozen=True, slots=True)
+class Vacant:
+    """Places of an ensemble for which a recovery needs other bookies.
+
+    Attributes:
+        wanted: what the ledger insists on, and a recovery prefers (rule 4).
+        ensemble: the members now.
+        places: indexes of the members to replace.
+    """
+
+    wanted: Apart
+    ensemble: Sequence[Member]
+    places: Sequence[int]
+
+
 def stand_ins(
-    cluster: Cluster, count: int, *, exclude: Collection[str], near: Collection[Member]
+    cluster: Cluster,
+    count: int,
+    *,
+    exclude: Collection[str],
+    near: Collection[Member],
+    vacant: Vacant | None = None,
 ) -> list[BookieAddress]:
     """Up to ``count`` bookies for a recovery to write to, with the best spread beside ``near``.
 
@@ -229,13 +249,13 @@ def stand_ins(
     used = {member.bookie_id for member in near}.union(exclude)
     found = [_candidate(cluster.address(r)) for r in records]
     free = [c for c in found if c.member not in lost and c.member.bookie_id not in used]
-    chosen = bookies.choose(
-        free,
-        min(len(free), count),
-        draw=environment.draw,
-        near=[_candidate(addresses[m]) for m in near if m in addresses],
-        last=cluster.suspects() | full,
-    )
+    how: dict[str, Any] = {"draw": environment.draw, "last": cluster.suspects() | full}
+    beside = [_candidate(addresses[m]) for m in near if m in addresses]
+    if vacant is None or not vacant.wanted.distinct:
+        chosen = bookies.choose(free, min(len(free), count), near=beside, **how)
+    else:
+        labels = [addresses[m].labels if m in addresses else {} for m in vacant.ensemble]
+        chosen = choose_stand_ins(free, vacant.wanted, labels, vacant.places, beside, **how)
     return [addresses[candidate.member] for candidate in chosen]
 
 

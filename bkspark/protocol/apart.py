@@ -14,6 +14,9 @@ other labels can still be repaired.
 
 Rule 4. The search for an arrangement tries values, not bookies: bookies with the same values of the
 wanted labels do not differ. It ends after ``TRIES_MAX`` tries; then there counts as none.
+
+Rule 5. A recovery prefers a bookie that rule 3 allows, and takes another one only if there is none:
+a ledger that cannot be closed is worse.
 """
 
 from collections import Counter
@@ -254,6 +257,32 @@ def choose_ensemble(
         if ring:
             return list(_members(ring, pool, wanted, how))
     raise NotEnoughBookiesError(_why_not(free, wanted), hint=HOW_TO_BE_APART)
+
+
+def choose_stand_ins(
+    candidates: Sequence[Candidate],
+    wanted: Apart,
+    ensemble: Sequence[Labels],
+    places: Iterable[int],
+    near: Sequence[Candidate],
+    **how: Any,
+) -> list[Candidate]:
+    """Choose a bookie for each of ``places``, as long as there are any (rule 5).
+
+    Args:
+        ensemble: the labels of all members now.
+        near: see ``choose``, as well as ``how``.
+    """
+    now, chosen = list(ensemble), list[Candidate]()
+    for index in places:
+        free = [candidate for candidate in candidates if candidate not in chosen]
+        if not free:
+            break
+        fitting = [one for one in free if wanted.fits(now, index, one.labels)]
+        [found] = choose(fitting or free, 1, near=[*near, *chosen], **how)
+        chosen.append(found)
+        now[index] = found.labels
+    return chosen
 
 
 HOW_TO_BE_APART = (

@@ -40,6 +40,24 @@ MUTANTS = (
         (f"{APART}::test_no_change_goes_below_what_is_wanted",),
     ),
     Mutant(
+        "a recovery does not care for labels",
+        "apart.choose_stand_ins",
+        Replace("fitting or free", "free"),
+        (f"{APART}::test_a_recovery_prefers_what_keeps_copies_apart_and_takes_the_others",),
+    ),
+    Mutant(
+        "a recovery insists on labels",
+        "apart.choose_stand_ins",
+        Replace("fitting or free", "fitting"),
+        (f"{APART}::test_a_recovery_prefers_what_keeps_copies_apart_and_takes_the_others",),
+    ),
+    Mutant(
+        "a recovery does not know what the ledger insists on",
+        "stand_ins",
+        Replace("vacant is None or not vacant.wanted.distinct", "True"),
+        (f"{LABELLED}::test_a_recovery_prefers_a_bookie_that_keeps_the_copies_apart",),
+    ),
+    Mutant(
         "the ledger does not say what it insists on",
         "creating.create_ledger",
         Replace("{**min_distinct}", "{}"),

@@ -44,6 +44,7 @@ from bkspark.ledger.recovery import fencing
 from bkspark.ledger.recovery.fencing import LastWriter, Since
 from bkspark.ledger.recovery.running import Runner
 from bkspark.metadata import freshness
+from bkspark.protocol.apart import Apart
 from bkspark.protocol.ledger.evidence import is_owner
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata, LedgerState, Member
@@ -629,7 +630,11 @@ class Recoverer:
         with freshness.from_here():
             self._known |= self._addresses()
             found = ensembles.stand_ins(
-                self._cluster, wanted.count, exclude=wanted.exclude, near=wanted.near
+                self._cluster,
+                wanted.count,
+                exclude=wanted.exclude,
+                near=wanted.near,
+                vacant=ensembles.Vacant(Apart.of(self._ledger), wanted.ensemble, wanted.places),
             )
             self._known |= {address.member: address for address in found}
         return steps.Spares(tuple(address.member for address in found))

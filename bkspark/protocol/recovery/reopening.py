@@ -171,7 +171,9 @@ class Reopening:
         every = frozenset(range(len(self.plan.ensemble)))
         if self.taken != every:
             good = frozenset(self.plan.ensemble[index] for index in self.taken)
-            chosen = steps.ChooseSpares(len(every - self.taken), self._unwanted, good)
+            missing = tuple(sorted(every - self.taken))
+            members = self.plan.ensemble
+            chosen = steps.ChooseSpares(len(missing), self._unwanted, good, members, missing)
             return self, (*instructions, chosen)
         if self.shown != every:
             looks = (LookAgain(i, member) for i, member in enumerate(self.plan.ensemble))

@@ -132,7 +132,8 @@ class Replication:
         good = frozenset(self.ensemble[index] for index, damaged in self.written if not damaged)
         before = (*self.ensemble, *self.ledger.last_fragment.ensemble)
         exclude = {*(member.bookie_id for member in before), *(name for name, _ in self.problems)}
-        chosen = steps.ChooseSpares(len(self._failed), frozenset(exclude), good)
+        failed = tuple(self._failed)
+        chosen = steps.ChooseSpares(len(failed), frozenset(exclude), good, self.ensemble, failed)
         return self, (*instructions, chosen)
 
     @property

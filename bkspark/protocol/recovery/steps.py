@@ -397,11 +397,15 @@ class ChooseSpares:
     Attributes:
         exclude: bookies that must not be chosen, in addition to those declared lost.
         near: members that have their copies; spares should lie apart from them.
+        ensemble: the members now.
+        places: indexes of those that the spares replace, in the order of the spares.
     """
 
     count: int
     exclude: frozenset[str]
     near: frozenset[Member]
+    ensemble: tuple[Member, ...]
+    places: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

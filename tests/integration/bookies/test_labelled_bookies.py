@@ -249,6 +249,43 @@ def test_a_recovery_takes_any_bookie_and_an_audit_tells_it(rig: Rig, keeper: Boo
     assert "values of label rack in a write set: 1, and 2 are wanted" in left.reason
 
 
+def test_a_recovery_prefers_a_bookie_that_keeps_the_copies_apart(
+    make_rig: Callable[..., Rig],
+) -> None:
+    """Of a label that means nothing to the usual choice."""
+    feeds = dict(zip([f"bookie-{n}" for n in range(1, 10)], "aaaaaaabb", strict=True))
+    rig = make_rig(kind="memory", metadata="memory", bookie_count=len(feeds))
+    with Cluster(rig.uri) as cluster:
+        for name, feed in feeds.items():
+            set_labels(cluster, name, labels={"feed": feed})
+    silent = WriterSettings(explicit_lac_ms=3_600_000)  # the entry must be written back
+    with rig.faults.installed(), BookKeeper(rig.uri) as keeper:
+        while True:
+            handle = keeper.create_ledger(
+                min_distinct={"feed": 2}, ack_quorum_size=3, settings=silent
+            )
+            members = names_of(handle)
+            if [feeds[name] for name in members].count("b") == 1:
+                break
+        handle.append(b"one")
+        [victim] = [name for name in members if feeds[name] == "b"]
+        rig.lose(victim)
+        with Cluster(rig.uri) as cluster:
+            declare_lost(cluster, victim, "")
+        [other] = [name for name, feed in feeds.items() if feed == "b" and name != victim]
+        with Cluster(rig.uri) as cluster:  # the usual choice takes it last
+            member = cluster.address(cluster.bookie(other).value).member
+            while other not in cluster.suspects():
+                cluster.note_failure(member)
+        keeper.recover_ledger(handle.ledger_id, accepts_loss=True)
+        with Cluster(rig.uri) as cluster:
+            fragments = cluster.ledger(handle.ledger_id).value.fragments
+        for fragment in fragments:
+            named = [member.bookie_id for member in fragment.ensemble]
+            assert other in named
+            assert victim not in named
+
+
 # --- upkeep --------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
 from bkspark.protocol import apart
-from bkspark.protocol.apart import Apart, choose_ensemble, require_distinct, shown
+from bkspark.protocol.apart import Apart, choose_ensemble, choose_stand_ins, require_distinct, shown
 from bkspark.protocol.bookies import Candidate, Labels, choose
 from bkspark.protocol.ledger.metadata import (
     Fragment,
@@ -249,3 +249,26 @@ def test_what_is_wanted_is_checked() -> None:
             require_distinct(bad)  # type: ignore[arg-type]
     with pytest.raises(InvalidRequestError, match="more than 32"):
         require_distinct({f"l{k}": 1 for k in range(33)})
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_recovery_prefers_what_keeps_copies_apart_and_takes_the_others(seed: int) -> None:
+    feeds = ["a", "a", "a", "a", "b"]
+    free = [
+        Candidate(Member(f"b{k}", "1"), f"disk{k}", 0, {"feed": feed})
+        for k, feed in enumerate(feeds)
+    ]
+    wanted = Apart(Quorum(3, 3, 2), {"feed": 2})
+    ensemble: list[Labels] = [{"feed": "a"}, {"feed": "a"}, {"feed": "b"}]
+
+    def chosen(*places: int) -> list[str]:
+        draw = Random(seed).random
+        found = choose_stand_ins(free, wanted, ensemble, places, [], draw=draw)
+        assert len({candidate.member for candidate in found}) == len(found)
+        return [candidate.labels["feed"] for candidate in found]
+
+    assert chosen(2) == ["b"]
+    assert chosen(2, 1) == ["b", "a"]
+    assert sorted(chosen(0, 1, 2)) == ["a", "a", "b"]
+    ensemble = [{"feed": "b"}, {"feed": "c"}, {"feed": "d"}]
+    assert sorted(chosen(0, 1, 2, 0, 1, 2)) == sorted(feeds)
