@@ -13,6 +13,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import NoSuchLedgerError
 from bkspark.ledger.deleting import delete_ledger
+from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.log.batch.commit import abort
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.quantities import timestamp
@@ -115,7 +116,8 @@ def test_history_says_what_wrote(written, numbers):
     assert told(written) == [(0, "append", 0, 50), (1, "append", 50, 10)]
     written.append("a", [numbers(0, 5)], is_overwrite=True)
     assert told(written) == [(2, "overwrite", 0, 5)]
-    with BookKeeper(written.uri) as keeper, keeper.open_log("a").writer() as writer:
+    silent = WriterSettings(explicit_lac_ms=0)
+    with BookKeeper(written.uri) as keeper, keeper.open_log("a").writer(settings=silent) as writer:
         writer.append_many(numbers(5, 6))
         assert told(written)[1:] == [(None, "writer", None, None)]
         writer.roll()
