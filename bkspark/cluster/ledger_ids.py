@@ -35,6 +35,7 @@ class LedgerIds:
             lambda name: name,
             partial(cluster_format.encode_counter, layout.LEDGER_COUNTER_KEY),
             cluster_format.decode_counter,
+            guesses=True,
         )
         self._lock = threading.Lock()
         self._left: list[int] = []
