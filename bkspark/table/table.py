@@ -95,13 +95,23 @@ class DeltaTable:
             found = self.folder.sizes(LOG, commit_name(after - 1) if after > 0 else "")
         return [f"{LOG}/{name}" for name in found if name[:1].isdigit()]
 
+    def _absent(self) -> NoSuchTableError:
+        """The error of a place without a table; an empty folder may be where a disk belongs."""
+        with asking_for(self.url, "its folder"):
+            is_bare = self.url.startswith("file:") and not self.folder.sizes("")
+        what = f"there is no Delta table at {shown_url(self.url)}"
+        moved = "if the folder was moved, give its new address"
+        if is_bare:
+            return NoSuchTableError(
+                f"{what}, and no file: its disk may not be mounted",
+                hint=f"mount the disk, or check the address; {moved}",
+            )
+        return NoSuchTableError(what, hint=f"check the address; {moved}")
+
     def _wanted(self, files: LogFiles, version: int | None) -> int:
         newest = files.newest
         if newest < 0:
-            raise NoSuchTableError(
-                f"there is no Delta table at {shown_url(self.url)}",
-                hint="check the address; if the folder was moved, give its new address",
-            )
+            raise self._absent()
         if version is not None and not 0 <= version <= newest:
             raise NoSuchTableError(
                 f"the table at {shown_url(self.url)} has no version {version}: "

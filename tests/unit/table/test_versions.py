@@ -238,6 +238,16 @@ def test_no_table_and_no_version_are_said(two_files: HandTable, tmp_path: Path) 
         newest(two_files).snapshot(9)
 
 
+def test_an_empty_folder_may_be_a_disk_that_is_not_mounted(tmp_path: Path) -> None:
+    for folder in (tmp_path / "absent", tmp_path):
+        with pytest.raises(NoSuchTableError, match="its disk may not be mounted"):
+            open_table(str(folder)).snapshot()
+    (tmp_path / "rows.parquet").touch()
+    with pytest.raises(NoSuchTableError, match="there is no Delta table") as caught:
+        open_table(str(tmp_path)).snapshot()
+    assert "mount" not in str(caught.value)
+
+
 @pytest.mark.parametrize("feature", ["variantType", "catalogManaged", "fooBar"])
 def test_an_unknown_reader_feature_is_refused_by_its_name(tmp_path: Path, feature: str) -> None:
     table = HandTable(tmp_path / "t")
