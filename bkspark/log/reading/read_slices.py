@@ -371,7 +371,10 @@ def _tasks(
     task_bytes: int | None,
     least_tasks: int,
 ) -> list[ReadTask]:
-    """Make tasks of about equal work; neighbours read different replicas."""
+    """Make tasks of about equal work; neighbours read different replicas.
+
+    What a task has of one slice is one slice: a file of a table is decoded by whole row groups.
+    """
     total = sum(item.length_bytes for item in slices)
     opening = SLICE_BYTES if task_bytes is None else 0
     count = _task_count(total + opening * len(slices), task_bytes)
@@ -380,13 +383,16 @@ def _tasks(
     room = share = max(1, -(-(total + opening * len(slices)) // count))
     filled: list[list[AnySlice]] = [[]]
     for item in slices:
+        is_in_task = False
         for piece in _cut(item, max(room, share // 8), share):
             work = opening + piece.length_bytes
             if filled[-1] and work > room + share // 8:
                 filled.append([])
-                room = share
+                room, is_in_task = share, False
+            if is_in_task:
+                piece = item.part(filled[-1].pop().range[0], piece.range[1])
             filled[-1].append(piece)
-            room -= work
+            room, is_in_task = room - work, True
     return [
         ReadTask(
             tuple(item.turned(turn) for item in task),

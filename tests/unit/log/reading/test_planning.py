@@ -1,7 +1,9 @@
 """Planning a read of a log of many ledgers."""
 
+import os
 import threading
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,8 +16,15 @@ from bkspark.ledger.deleting import delete_log
 from bkspark.log.reading import read_slices
 from bkspark.log.reading.ledger_files import journal_name
 from bkspark.log.reading.log_view import look_at
-from bkspark.log.reading.read_slices import LOOK_UPS_AT_ONCE, TASK_BYTES_MIN, plan_view
+from bkspark.log.reading.read_slices import (
+    LOOK_UPS_AT_ONCE,
+    TASK_BYTES,
+    TASK_BYTES_MIN,
+    _tasks,
+    plan_view,
+)
 from bkspark.log.reading.slices import OffsetRange
+from bkspark.log.reading.tier_rows import TierSlice
 from bkspark.protocol.ledger.locations import Locations
 
 NO_PASSWORD = Password()
@@ -114,3 +123,16 @@ def test_very_many_small_ledgers_are_read_by_several_tasks(log, monkeypatch):
     assert ids_of(tasks) == ids_of(planned(log.uri, 2**40))
     assert len(planned(log.uri, 2**40)) == 1
     assert len(planned(log.uri, least_tasks=8)) >= 8
+
+
+def test_what_a_task_has_of_a_file_of_a_table_is_one_range(monkeypatch):
+    """Each range decodes whole row groups: two ranges of a file would decode one of them twice."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    snapshot = SimpleNamespace(within=lambda _begin, _end: snapshot)
+    size, count = TASK_BYTES, 2_000_000
+    files = [
+        TierSlice("a", n * count, (n + 1) * count, size, "file:///t", "_offset", snapshot, ())
+        for n in range(4)
+    ]
+    tasks = _tasks(files, {}, None, 1)
+    assert [[item.range for item in task.slices] for task in tasks] == [[f.range] for f in files]
