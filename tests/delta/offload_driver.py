@@ -1,24 +1,33 @@
 """An operator's commands in a process of their own, which kills itself at a chosen moment.
 
     python offload_driver.py FOLDER JARS URI TABLE COMMAND [MOMENT]
+    python offload_driver.py
 
 COMMAND is ``offload`` or ``collect``. A collection runs twice, since each run takes one step. An
 offload has a session with Delta of its own. FOLDER gets its files, and a file ``pids`` with the
 processes to kill; JARS are those of Delta. At the MOMENT all of them are killed.
+
+Without arguments it is a server. Each line of its input is a list of arguments in JSON, for which
+it forks a driver; it says how that ended. For JARS such a driver is given the gateway of a Spark
+that runs already, and that goes on when the driver is killed: so is what the driver had asked for.
 """
 
+import json
 import os
 import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from unittest.mock import patch
 
+from pyspark import SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from bkspark import cli
@@ -82,6 +91,8 @@ OF_COLLECTION = {
     "files are deleted": Moment(collection.Collector, "_free"),
     "a ledger is noted as gone": Moment(GoneLedgers, "note"),
 }
+GATEWAY = "gateway "
+"""Before the port and the secret of a running Spark."""
 MOMENTS = {**OF_OFFLOAD, **OF_COLLECTION}
 
 
@@ -140,7 +151,7 @@ def main(folder: Path, jars: str, uri: str, table: str, command: str, name: str 
 
     with session(folder, jars, command) as spark:
         gateway: Any = spark and spark.sparkContext._gateway
-        own = [gateway.proc.pid] if gateway else []
+        own = [gateway.proc.pid] if gateway and gateway.proc else []
         (folder / "pids.new").write_text(" ".join(map(str, [*own, os.getpid()])))
         (folder / "pids.new").rename(pids)
         with hooked(MOMENTS[name], act) if name else nullcontext():
@@ -149,9 +160,52 @@ def main(folder: Path, jars: str, uri: str, table: str, command: str, name: str 
 
 def session(folder: Path, jars: str, command: str) -> Any:
     """A session with Delta, which the offload takes; a collection needs none."""
-    return delta_session(folder, SMALL, jars=jars) if command == "offload" else nullcontext()
+    if command != "offload":
+        return nullcontext()
+    if jars.startswith(GATEWAY):
+        return nullcontext(running_session(*jars.removeprefix(GATEWAY).split()))
+    return delta_session(folder, SMALL, jars=jars)
+
+
+def running_session(port: str, secret: str) -> SparkSession:
+    """A session of the Spark with this gateway."""
+    os.environ.update(PYSPARK_GATEWAY_PORT=port, PYSPARK_GATEWAY_SECRET=secret)
+    launch: Any = launch_gateway
+    gateway = launch()
+    running = gateway.jvm.org.apache.spark.SparkContext.getOrCreate()
+    context = gateway.jvm.org.apache.spark.api.java.JavaSparkContext.fromSparkContext(running)
+    sessions = gateway.jvm.org.apache.spark.sql.classic.SparkSession
+    own = sessions.getDefaultSession().get().newSession()
+    return SparkSession(SparkContext(gateway=gateway, jsc=context), own)
+
+
+def serve() -> None:
+    """Fork drivers, one after the other."""
+    for line in sys.stdin:
+        folder, *given = json.loads(line)
+        pid = os.fork()
+        if not pid:
+            drive(Path(folder), *given)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+
+def drive(folder: Path, *given: str) -> NoReturn:
+    """Be a driver, and end."""
+    status = 1
+    try:
+        with (folder / "output").open("wb") as output:
+            os.dup2(output.fileno(), sys.stdout.fileno())
+            os.dup2(output.fileno(), sys.stderr.fileno())
+        status = main(folder, *given)
+    except Exception:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
 
 
 if __name__ == "__main__":
     assert SparkSession.getActiveSession() is None
-    sys.exit(main(Path(sys.argv[1]), *sys.argv[2:]))
+    if len(sys.argv) == 1:
+        serve()
+    else:
+        sys.exit(main(Path(sys.argv[1]), *sys.argv[2:]))
