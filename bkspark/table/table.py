@@ -95,13 +95,13 @@ class DeltaTable:
             found = self.folder.sizes(LOG, commit_name(after - 1) if after > 0 else "")
         return [f"{LOG}/{name}" for name in found if name[:1].isdigit()]
 
-    def _absent(self) -> NoSuchTableError:
+    def _absent(self, files: LogFiles) -> NoSuchTableError:
         """The error of a place without a table; an empty folder may be where a disk belongs."""
         with asking_for(self.url, "its folder"):
-            is_bare = self.url.startswith("file:") and not self.folder.sizes("")
+            is_bare = not (files.sizes or self.folder.sizes(""))
         what = f"there is no Delta table at {shown_url(self.url)}"
         moved = "if the folder was moved, give its new address"
-        if is_bare:
+        if is_bare and self.url.startswith("file:"):
             return NoSuchTableError(
                 f"{what}, and no file: its disk may not be mounted",
                 hint=f"mount the disk, or check the address; {moved}",
@@ -111,7 +111,7 @@ class DeltaTable:
     def _wanted(self, files: LogFiles, version: int | None) -> int:
         newest = files.newest
         if newest < 0:
-            raise self._absent()
+            raise self._absent(files)
         if version is not None and not 0 <= version <= newest:
             raise NoSuchTableError(
                 f"the table at {shown_url(self.url)} has no version {version}: "

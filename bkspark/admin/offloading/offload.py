@@ -224,7 +224,7 @@ class _Offload:
             found = table_view(self._url, ()).snapshot
         except NoSuchTableError:
             copier.create(order, properties)
-            found = table_view(self._url, ()).snapshot
+            found = self._made()
         if not self._is_claimed(log, found):
             refusals.require_table(log, found)
             refusals.require_empty(log, found)
@@ -237,6 +237,17 @@ class _Offload:
         return self._changed(
             lambda record: offloading.attached(record, self._url, found.table_id, epoch, intent)
         )
+
+    def _made(self) -> "Snapshot":
+        """The new table. Spark makes none where another driver has begun to."""
+        try:
+            return table_view(self._url, ()).snapshot
+        except NoSuchTableError as error:
+            raise OutcomeUnknownError(
+                f"another driver is making the table at {shown_url(self._url)}",
+                hint="run the command again; if no other offload is at work, remove the folder "
+                "_delta_log there before",
+            ) from error
 
     def _is_claimed(self, log: LogRecord, found: "Snapshot") -> bool:
         """Whether the table names an epoch of this log that no command has ended."""

@@ -26,6 +26,7 @@ from bkspark.cluster.password import Password
 from bkspark.errors import (
     InvalidRequestError,
     MetadataVersionError,
+    OutcomeUnknownError,
     TableChangedError,
     TableUnavailableError,
 )
@@ -304,6 +305,19 @@ def test_an_unreadable_table_is_no_empty_table(scene: Scene) -> None:
     with pytest.raises(TableUnavailableError):
         scene.offload()
     assert scene.segments == []
+
+
+def test_a_table_that_another_driver_is_making_is_waited_for(scene: Scene) -> None:
+    def unmake(name: str) -> None:
+        if name == "create":
+            commit = scene.table.commit_file(0)
+            commit.rename(commit.with_name(".made.tmp"))
+
+    scene.copier.after = unmake
+    with pytest.raises(OutcomeUnknownError, match="another driver is making the table") as caught:
+        scene.offload()
+    assert "mounted" not in str(caught.value.__cause__)
+    assert scene.log.tier is None
 
 
 def test_another_table_in_its_place_is_refused(scene: Scene) -> None:
