@@ -145,7 +145,7 @@ def test_urls_that_name_no_local_directory(url: str) -> None:
         uri.storage(url).read_cookie()
 
 
-@pytest.mark.parametrize("url", ["", "/tmp/bk", "hdfs://user:secret@host/x", "memory:x"])
+@pytest.mark.parametrize("url", ["", "/tmp/bk", "sftp://user:secret@host/x", "memory:x"])
 def test_unknown_scheme(url: str) -> None:
     address = BookieAddress("b1", "1" * 32, "c" * 32, url)
     for attempt in (lambda: uri.storage(url), lambda: uri.open_bookie(address)):
