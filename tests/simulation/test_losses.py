@@ -14,6 +14,7 @@ from bkspark.cluster.cluster import init_cluster
 from bkspark.format import journal
 from bkspark.format.digest import Digester
 from bkspark.format.layout import COOKIE
+from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.metadata import memory as metadata_memory
 from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
 from tests.integration.waiting import wait_for_all_copies
@@ -28,6 +29,7 @@ from tests.simulation.story import told
 from ..thorough import always  # noqa: TID252
 from . import mutants
 
+SILENT = WriterSettings(explicit_lac_ms=0)  # each frame of a journal is an entry
 DIGESTER = Digester(DigestSpec(), None)
 ENTRIES = 4
 BOOKIE = "bookie-1"
@@ -48,7 +50,7 @@ class Damaged:
         init_cluster(URI, list(self.disks.urls.values()))
         with BookKeeper(URI) as client:
             with client.create_ledger(
-                ensemble_size=3, write_quorum_size=3, ack_quorum_size=2
+                ensemble_size=3, write_quorum_size=3, ack_quorum_size=2, settings=SILENT
             ) as ledger:
                 for number in range(ENTRIES):
                     ledger.append(b"entry %d" % number)
