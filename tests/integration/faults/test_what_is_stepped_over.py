@@ -17,6 +17,7 @@ from bkspark.log.reading.ordered_read import read_view_in_order
 from tests.integration.dataframe.test_reads_with_faults import files_of
 from tests.integration.ledger.test_durable_copies import is_change
 from tests.integration.log.test_unbounded_appends import append
+from tests.integration.log_scenes import SILENT
 from tests.integration.rig import LOG, Rig, flat, partitions_of
 from tests.integration.stream_driver import Driver
 from tests.integration.waiting import wait_for_all_copies
@@ -104,7 +105,7 @@ def test_a_journal_that_is_stepped_over_in_planning_is_told_of_once(
 def test_a_bookie_that_does_not_say_how_far_a_tail_goes_is_told_of_once(
     memory_rig: Rig, memory_keeper: BookKeeper, said: Said
 ) -> None:
-    with memory_keeper.create_log("wal").writer() as writer:
+    with memory_keeper.create_log("wal").writer(settings=SILENT) as writer:
         writer.append(b"0")
         wait_for_all_copies(writer._segment.handle)
         victim = names_of(writer._segment.handle)[0]

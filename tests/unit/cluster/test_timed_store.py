@@ -3,7 +3,7 @@
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -41,9 +41,21 @@ class Store(MemoryMetadataStore):
         return super().get(key)
 
 
+_made: list[TimedStore] = []
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    """What is dropped unclosed is told of when garbage is collected, in whatever test that is."""
+    yield
+    while _made:
+        _made.pop().close()
+
+
 def timed(before: Before = lambda _key: None) -> tuple[Store, TimedStore]:
     inner = Store(before)
-    return inner, TimedStore(inner)
+    _made.append(TimedStore(inner))
+    return inner, _made[-1]
 
 
 def things(store: TimedStore) -> Records[str]:
