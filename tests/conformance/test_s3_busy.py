@@ -75,7 +75,7 @@ def test_what_is_sent_once_is_sent_once_to_a_busy_store_too(
 
 def test_it_is_given_up_by_time_and_says_what_to_do(root: BookieRoot, proxy: S3Proxy) -> None:
     proxy.fail("GET", status=503, code="SlowDown")
-    with pytest.raises(BookieUnavailableError, match=r"503 SlowDown.*BKSPARK_S3"):
+    with pytest.raises(BookieUnavailableError, match=r"503 SlowDown.*BKSPARK_OBJECT_STORE"):
         root.read(MARKER)
 
 
