@@ -15,7 +15,7 @@ from .page_freeing_mutants import PAGE_FREEING_MUTANTS
 SCHEDULES = 8
 FIRST_SEEDS = range(7_000_000, 7_000_040, SCHEDULES)
 SCHEDULES_MAX = 300
-BEGIN = {"pages of ledgers that stay go, and nobody who names them loses": 380}
+BEGIN = {"pages of ledgers that stay go, and nobody who names them loses": 2400}
 """The first schedule, where that saves many; any other would do."""
 FAST = ["pages of ledgers that stay go, whatever names them"]
 
