@@ -20,6 +20,9 @@ import pytest
 import bkspark
 from bkspark.cli import main
 from bkspark.cluster.cluster import init_cluster
+from bkspark.ledger.handles.settings import WriterSettings
+
+SILENT = WriterSettings(explicit_lac_ms=0)  # so that the bytes are always the same
 
 FOLDER = Path(__file__).parent / "golden"
 JOBS = Path(__file__).parents[3] / "jobs"
@@ -83,11 +86,11 @@ def scene(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("BKSPARK_METADATA_URI", uri)
     init_cluster(uri, [(tmp_path / f"bookie-{n}").as_uri() for n in range(1, 4)])
     with bkspark.BookKeeper(uri) as keeper:
-        with keeper.create_log("events").writer() as writer:
+        with keeper.create_log("events").writer(settings=SILENT) as writer:
             for number in range(3):
                 writer.append(b"%d" % number)
                 writer.roll()
-        handle = keeper.create_ledger()
+        handle = keeper.create_ledger(settings=SILENT)
         handle.append(b"open")
         handle.release()
     assert main(["bookie", "add", (tmp_path / "bookie-4").as_uri(), "--id", "bookie-4"]) == 0
