@@ -58,6 +58,9 @@ public final class BookKeeperClient {
     return client.createLedger(3, 3, 2, BookKeeper.DigestType.CRC32C, PASSWORD);
   }
 
+  /** How long a bookie may hold a read back: shorter than the client waits for its answer (5 s). */
+  private static final long POLL_MS = 1_000;
+
   private static void append(BookKeeper client, int count) throws Exception {
     LedgerHandle ledger = ledger(client);
     ledger.addEntry(VALUE);
@@ -127,7 +130,7 @@ public final class BookKeeperClient {
     long[] times = new long[count];
     for (int n = 0; n < count; n++) {
       long wanted = n + 1;
-      var seen = reader.readLastAddConfirmedAndEntryAsync(wanted, 10_000, true);
+      var seen = reader.readLastAddConfirmedAndEntryAsync(wanted, POLL_MS, true);
       long began = System.nanoTime();
       ledger.addEntry(VALUE);
       while (true) {
@@ -136,7 +139,7 @@ public final class BookKeeperClient {
             break;
           }
         }
-        seen = reader.readLastAddConfirmedAndEntryAsync(wanted, 10_000, true);
+        seen = reader.readLastAddConfirmedAndEntryAsync(wanted, POLL_MS, true);
       }
       times[n] = System.nanoTime() - began;
     }
