@@ -6,7 +6,6 @@ them for its next ledgers, so that many clients do not wait for one record. Ids 
 soon are left out.
 """
 
-import threading
 from functools import partial
 
 from bkspark import environment
@@ -37,7 +36,7 @@ class LedgerIds:
             cluster_format.decode_counter,
             guesses=True,
         )
-        self._lock = threading.Lock()
+        self._lock = environment.lock()  # held while the store is asked
         self._left: list[int] = []
         self._until = 0.0
         self._size = 1

@@ -270,7 +270,7 @@ def _plain(data: bytes) -> bytes:
 
 PART_BYTES = 8 * 2**20
 PARTS_AT_ONCE = 3
-"""Parts of an object that are sent side by side: 24 MiB of memory for each file of a bookie."""
+"""Parts that are sent side by side, or fewer longer ones: 24 MiB of memory, or one part."""
 # After so many parts the next ones are twice as long.
 _PARTS_PER_LENGTH = 1000
 _PART_BYTES_MAX = 8 * PART_BYTES
@@ -291,9 +291,7 @@ class Upload:
         self._rest += memoryview(data).cast("B")
         length, count = self._part_bytes(), self._at_once()
         while len(self._rest) > length * count:
-            begins = range(0, count * length, length)
-            self.send(*(bytes(self._rest[begin : begin + length]) for begin in begins))
-            del self._rest[: count * length]
+            self._send_first(length * count, length)
             length, count = self._part_bytes(), self._at_once()
 
     def send(self, *parts: bytes) -> None:
@@ -316,9 +314,7 @@ class Upload:
         length = self._part_bytes()
         if self._parts is None and len(self._rest) <= length:
             return self._objects.create(self._name, bytes(self._rest))
-        begins = range(0, len(self._rest), length)
-        self.send(*(bytes(self._rest[begin : begin + length]) for begin in begins))
-        self._rest.clear()
+        self._send_first(len(self._rest), length)
         created = self._complete(self._begun())
         if created is not None:
             self._parts = None
@@ -340,7 +336,16 @@ class Upload:
         return self._parts
 
     def _at_once(self) -> int:
-        return 1 if self._parts is not None and self._parts.in_turn else PARTS_AT_ONCE
+        if self._parts is not None and self._parts.in_turn:
+            return 1
+        return max(1, PARTS_AT_ONCE * PART_BYTES // self._part_bytes())
+
+    def _send_first(self, byte_count: int, length: int) -> None:
+        """Send that many bytes in parts of ``length``; they are in memory once while they go."""
+        begins = range(0, byte_count, length)
+        parts = [bytes(self._rest[begin : min(begin + length, byte_count)]) for begin in begins]
+        del self._rest[:byte_count]
+        self.send(*parts)
 
     def _complete(self, parts: Parts) -> Created | None:
         try:

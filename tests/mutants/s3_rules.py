@@ -179,7 +179,7 @@ MUTANTS = (
     Mutant(
         "parts go one after the other",
         "Upload._at_once",
-        Replace("1 if self._parts is not None and self._parts.in_turn else PARTS_AT_ONCE", "1"),
+        Replace("max(1, PARTS_AT_ONCE * PART_BYTES // self._part_bytes())", "1"),
         (f"{UPLOAD}::test_parts_go_side_by_side",),
     ),
     Mutant(

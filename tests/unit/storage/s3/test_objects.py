@@ -330,6 +330,12 @@ class TestUpload:
             upload.write(bytes(2**18))
             assert len(upload._rest) <= PARTS_AT_ONCE * PART_BYTES
 
+    @pytest.mark.parametrize(("sent", "at_once"), [(0, 3), (999, 3), (1000, 1), (9000, 1)])
+    def test_longer_parts_go_one_by_one(self, objects: Objects, sent: int, at_once: int) -> None:
+        upload = Upload(objects, NAME)
+        upload._sent = sent
+        assert upload._at_once() == at_once
+
 
 class TestProbe:
     """A store that does not do what is needed is refused."""
