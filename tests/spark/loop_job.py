@@ -29,6 +29,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 from pyspark.sql.types import StructType
+from standalone import SPECULATING
 from stream_job import hooked
 
 from bkspark import admin
@@ -42,14 +43,7 @@ ROWS = 1_000
 SCHEMA = "id bigint, text string"
 
 CONF = {
-    "spark.executor.memory": "512m",
-    "spark.executor.cores": "1",
-    "spark.cores.max": "2",
-    "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
-    "spark.speculation": "true",
-    "spark.speculation.interval": "100ms",
-    "spark.speculation.quantile": "0.5",
+    **SPECULATING,
     "spark.speculation.minTaskRuntime": "1s",
     "spark.speculation.task.duration.threshold": "1s",
 }

@@ -11,6 +11,18 @@ from submitted import SPARK_HOME, environment
 
 _START_SECONDS_MAX = 60.0
 
+SPECULATING = {
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": "1",
+    "spark.cores.max": "2",
+    "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.quantile": "0.5",
+}
+"""Settings of a job: small executors, and a second attempt of a task that takes long."""
+
 _DAEMON = {
     "SPARK_DAEMON_MEMORY": "160m",
     "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",

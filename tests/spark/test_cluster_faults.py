@@ -7,23 +7,13 @@ import cluster_scenarios
 import pytest
 from places import make_place
 from pyspark.sql import SparkSession
-from standalone import standalone_cluster
+from standalone import SPECULATING, standalone_cluster
 from submitted import run, submission
 
 pytestmark = pytest.mark.thorough
 
-CONF = {
-    "spark.executor.memory": "512m",
-    "spark.executor.cores": "1",
-    "spark.cores.max": "2",
-    "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
-    # Only the one task that sleeps gets a second, speculative attempt.
-    "spark.speculation": "true",
-    "spark.speculation.interval": "100ms",
-    "spark.speculation.quantile": "0.5",
-    "spark.speculation.minTaskRuntime": "3s",
-}
+# Only the one task that sleeps gets a second, speculative attempt.
+CONF = {**SPECULATING, "spark.speculation.minTaskRuntime": "3s"}
 
 
 @pytest.fixture(scope="module")
