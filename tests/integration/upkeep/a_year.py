@@ -259,6 +259,7 @@ class Life:
         verbs.recover(self.rig.uri)
         self.calendar.wait(HOUR)
         verbs.scrub(self.rig.uri)
+        verbs.audit(self.rig.uri)
         done(verbs.repair(self.rig.uri))
         self.decommission()
         if self.has_new:
