@@ -10,7 +10,7 @@ ring.
 
 Rule 3. A change of an ensemble brings no write set below what is wanted: each write set has as many
 values after the change as wanted, or at least as many as before it. So a ledger whose bookies got
-other labels can still be repaired.
+other labels can still be repaired. A repair that takes its own change back leaves what was before.
 
 Rule 4. The search for an arrangement tries values, not bookies: bookies with the same values of the
 wanted labels do not differ. It ends after ``TRIES_MAX`` tries; then there counts as none.

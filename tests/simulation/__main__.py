@@ -6,6 +6,7 @@
     python -m tests.simulation --losses --seconds 3600 --jobs 2
     python -m tests.simulation --power-cuts --seconds 3600 --jobs 2
     python -m tests.simulation --upkeep --losses --seconds 3600 --jobs 2
+    python -m tests.simulation --racks --upkeep --seconds 3600 --jobs 2
     python -m tests.simulation --exhaust 3/3/2 --recoverers 1 --crashes 1
     python -m tests.simulation --exhaust 3/3/2 --recoverers 2 --states
     python -m tests.simulation --exhaust 2/2/2 --states --upkeep
@@ -37,8 +38,8 @@ def main(arguments: list[str] | None = None) -> int:
         return _look_at_states(options) if options.states else _exhaust(options)
     count = options.schedules or (None if options.seconds else 1000)
     scheduled: Callable[..., Outcome] = run_log_schedule if options.logs else run_schedule
-    upkeep = {"upkeep": True} if options.upkeep else {}
-    run = partial(scheduled, loses_files=options.losses, loses_power=options.power_cuts, **upkeep)
+    kinds = {name: True for name in ("upkeep", "racks") if getattr(options, name)}
+    run = partial(scheduled, loses_files=options.losses, loses_power=options.power_cuts, **kinds)
     if options.tell:
         for number in range(count or 1):
             print(told(run(options.seed + number)))
@@ -110,6 +111,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--upkeep", action="store_true", help="repairs, scrubs and collections beside all else"
+    )
+    parser.add_argument(
+        "--racks", action="store_true", help="ledgers insist on racks; not with --logs"
     )
     small = parser.add_argument_group("every schedule of a small scope")
     small.add_argument("--exhaust", type=_quorum, metavar="E/Qw/Qa")

@@ -4,6 +4,7 @@ Rule: whatever is done to a disk, the oracle is told at once, so that it knows w
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 
 from bkspark.bookie import memory
@@ -205,10 +206,18 @@ class Disks:
         if is_replaced:
             with Cluster(URI) as cluster:
                 cookie = cluster_format.Cookie(cluster.cluster_id, bookie_id, incarnation, 0)
-                record = cluster_format.BookieRecord(bookie_id, incarnation, url, bookie_id)
                 memory.MemoryStorage(url).format(cluster_format.encode_cookie(cookie))
-                cluster.registrations.update(bookie_id, lambda _before: record)
+                cluster.registrations.update(
+                    bookie_id, lambda before: _initialised_again(before, incarnation)
+                )
         self._oracle.place(bookie_id, incarnation, self.at(bookie_id))
+
+
+def _initialised_again(
+    before: cluster_format.BookieRecord | None, incarnation: str
+) -> cluster_format.BookieRecord:
+    assert before is not None
+    return replace(before, incarnation=incarnation)
 
 
 def _slashes(name: str) -> Iterator[int]:

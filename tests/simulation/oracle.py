@@ -31,6 +31,7 @@ from tests.simulation.moves import (
     require_repair,
     require_whole,
 )
+from tests.simulation.racks import RackWatch
 from tests.simulation.scheduler import Violation
 from tests.simulation.upkeep_watch import removed, require_left, require_tidy
 
@@ -60,6 +61,7 @@ class Oracle:
         self._unfenced: dict[tuple[str, str, int], tuple[int, int]] = {}
         self._current: dict[tuple[str, int], int] = {}
         self._fences = FenceWatch()
+        self.racks = RackWatch()
         self.logs = LogWatch(self._store, self.ledgers)
 
     # --- told by the simulation ------------------------------------------------------------
@@ -318,6 +320,7 @@ class Oracle:
         if ledger is None:
             self.ledgers[ledger_id] = Ledger(after)
             self.logs.made(process, ledger_id)
+            self.racks.made(after)
             return
         before, ledger.metadata = ledger.metadata, after
         if before == after:
@@ -326,6 +329,7 @@ class Oracle:
             self.logs.taken(process, ledger_id)
         require_legal_move(before, after)
         require_fragments(before, after)
+        self.racks.changed(before, after, self._places)
         require_left(before, after)
         self._require_copies(ledger, 0, ledger.acked, "acked", "I2")
         if after.settings.guarantees_write_quorum and before.last_fragment != after.last_fragment:

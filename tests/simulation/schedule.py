@@ -18,13 +18,15 @@ from bkspark.format.digest import Digester
 from bkspark.ledger.creating import CreatedLedger, create_ledger
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.log.batch import preparing as batch_plan
-from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest
+from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteChecks, WriteRequest
+from bkspark.protocol.apart import NOTHING, Distinct
 from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
 from tests.simulation.clients import Clients
 from tests.simulation.disks import URI
 from tests.simulation.frame import Outcome, Run, Shape, outcome_of
 from tests.simulation.oracle import Oracle
+from tests.simulation.racks import WANTED, draw_racks
 from tests.simulation.scheduler import Violation
 
 _QUORUMS = ((3, 3, 2), (3, 3, 2), (2, 2, 2), (3, 2, 2), (2, 2, 1), (3, 3, 3), (4, 3, 2), (3, 2, 1))
@@ -36,6 +38,7 @@ _CROWD_SHARE = 0.25
 _CROWD_LOOKS = 6
 _CROWD_DELAYS = (10, 30, 60, 90)
 _UPKEEP_SPARES_MAX = 4
+_RACK_SPARES_MAX = 3
 _UPKEEP_DELAYS = (100, 200, 250, 300, 400, 500, 700)
 _REPAIR_DELAYS = (100, 200, 300, 500)
 _EMPTIED_SHARE = 0.6
@@ -65,6 +68,7 @@ def run_schedule(
     upkeep: bool = False,
     terms: bool = False,
     rolls: bool = False,
+    racks: bool = False,
     **losses: bool,
 ) -> Outcome:
     """Run the schedule of ``seed``; a violation is in the outcome, not raised.
@@ -77,11 +81,13 @@ def run_schedule(
         terms: whether the ledger goes on in later terms, with writers one behind the other; there
             are no DataFrames then.
         rolls: whether writers begin fragments, and some go of a ledger that goes on.
+        racks: whether bookies have racks, and ledgers insist on two in each write set.
         losses: ``loses_files``, ``loses_power``; see ``Shape``.
     """
     oracle = Oracle(URI, checks_reasons=checks_reasons)
     kinds = {"repairs": repairs or upkeep, "moves": moves or upkeep, "upkeep": upkeep}
-    return outcome_of(_Run(seed, oracle, terms=terms, rolls=rolls, **kinds, **losses))
+    kinds |= {"terms": terms, "rolls": rolls, "racks": racks}
+    return outcome_of(_Run(seed, oracle, **kinds, **losses))
 
 
 class _Run(Run[Oracle]):
@@ -97,6 +103,7 @@ class _Run(Run[Oracle]):
         upkeep: bool,
         terms: bool = False,
         rolls: bool = False,
+        racks: bool = False,
         **losses: bool,
     ) -> None:
         random = Random(seed)
@@ -104,6 +111,8 @@ class _Run(Run[Oracle]):
         self._terms = terms
         quorum = Quorum(*random.choice(_QUORUMS))
         shape = Shape(quorum, _LENGTHS, _CHANGES_MAX, steps_max=_STEPS_MAX, **losses)
+        if racks:
+            shape = replace(shape, spares_max=_RACK_SPARES_MAX)
         if upkeep:
             shape = replace(shape, spares_max=_UPKEEP_SPARES_MAX, steps_max=2 * _STEPS_MAX)
         own = Random(f"misfortune {seed}")
@@ -111,6 +120,10 @@ class _Run(Run[Oracle]):
         if self._has_misfortune:
             shape = replace(shape, quorum=Quorum(*own.choice(_WIDE_QUORUMS)), spares_max=0)
         super().__init__(seed, random, shape, oracle)
+        self._min_distinct: Distinct = {}
+        if racks:
+            self._min_distinct = WANTED
+            self.storage.label(draw_racks(seed, self.quorum, [*self.storage.disks.urls]))
         self._clients = Clients(self.scheduler, oracle, random, URI)
         self._clients.rolls = rolls
         self._clients.may_have_lost = self.storage.chance.may_have_lost
@@ -129,6 +142,7 @@ class _Run(Run[Oracle]):
             self.oracle,
             guarantees_write_quorum=is_guaranteed,
             goes_on=self._terms,
+            min_distinct=self._min_distinct,
         )
         ledger_id = created.seen.value.ledger_id
         clients = self._clients
@@ -251,6 +265,7 @@ class _Run(Run[Oracle]):
     def _finish(self, ledger_id: int) -> bool:
         """No more faults; the ledger is closed if it can be. Returns whether it must be."""
         has_all = self.heal()
+        self.oracle.racks.is_calm = True
         self._clients.recover("last-recovery", ledger_id, must_succeed=has_all)
         self.scheduler.run()
         if self._repairs:
@@ -269,6 +284,8 @@ class _Run(Run[Oracle]):
 
     def _make_target(self) -> BatchTarget:
         request = WriteRequest(URI, "log", _ROWS, self.quorum, None, Password(), _BLOCKS)
+        if self._min_distinct:
+            request = replace(request, checks=WriteChecks(min_distinct=self._min_distinct))
         target = batch_plan.prepare(request)
         self.oracle.see("-", target.ledger_id)
         return target
@@ -285,6 +302,7 @@ def make_ledger(
     *,
     guarantees_write_quorum: bool = False,
     goes_on: bool = False,
+    min_distinct: Distinct = NOTHING,
 ) -> CreatedLedger:
     """A new ledger of the cluster, open for its first writer."""
     with Cluster(URI) as cluster:
@@ -297,6 +315,7 @@ def make_ledger(
             digester=Digester(DigestSpec(), None),
             guarantees_write_quorum=guarantees_write_quorum,
             goes_on=goes_on,
+            min_distinct=min_distinct,
         )
     oracle.see("-", created.seen.value.ledger_id)
     return created

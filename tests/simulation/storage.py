@@ -4,9 +4,10 @@ Rule: clients reach it by address, as any storage, through the doors that ``Stor
 what they get are the bookies and the metadata store in memory. The oracle looks after each effect.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from bkspark.admin.bookies.closing import set_labels
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.metadata import memory as metadata_memory
@@ -25,6 +26,7 @@ from tests.simulation.faults import (
     Kind,
 )
 from tests.simulation.oracle import REMOVALS, Oracle
+from tests.simulation.racks import RACK
 from tests.simulation.scheduler import Process, Scheduler
 
 T = TypeVar("T")
@@ -82,6 +84,13 @@ class Storage(StorageFaults):
 
     def at(self, place: str) -> "_Stepped":
         return _Stepped(self, place)
+
+    def label(self, racks: Mapping[str, str]) -> None:
+        """Give bookies their racks; a bookie without a rack has no label."""
+        self._oracle.racks.racks = racks
+        with Cluster(URI) as cluster:
+            for bookie_id, rack in racks.items():
+                set_labels(cluster, bookie_id, labels={RACK: rack} if rack else {})
 
     def heal(self) -> None:
         """No more faults; every bookie answers."""

@@ -39,10 +39,13 @@ class DiskUse:
     headers: Counter[int]
     stored: Counter[int]
 
-    @property
-    def excess(self) -> float:
-        """What is there and not needed, as a part of what is."""
-        return self.stored.total() / (self.copies + self.headers).total() - 1
+    def excess(self, kept: int = 0) -> float:
+        """What is there and not needed, as a part of what is.
+
+        Args:
+            kept: bytes that bookies keep as the last that may be given a place of a ledger.
+        """
+        return (self.stored.total() - kept) / (self.copies + self.headers).total() - 1
 
     @property
     def lacking(self) -> list[int]:
@@ -84,7 +87,24 @@ def misplaced(rig: Rig, able: Collection[str]) -> list[tuple[int, str]]:
     Args:
         able: ids of bookies that may be given places of ledgers.
     """
-    found = []
+    return [
+        (number, bookie_id) for number, bookie_id, is_last in _unnamed(rig, able) if not is_last
+    ]
+
+
+def kept_bytes(rig: Rig, able: Collection[str]) -> int:
+    """What is on bookies that keep a ledger as the last that may be given a place of it."""
+    return sum(
+        len(rig.file_bytes(bookie_id, name))
+        for number, bookie_id, is_last in _unnamed(rig, able)
+        if is_last
+        for name in rig.names(bookie_id)
+        if name.count("/") > 2 and layout.ledger_of_folder(name.split("/")[2]) == number
+    )
+
+
+def _unnamed(rig: Rig, able: Collection[str]) -> Iterator[tuple[int, str, bool]]:
+    """Closed ledgers on bookies that they do not name: ids of both, and whether it is the last."""
     ledgers = {one.ledger_id: one for one in live(rig) if one.state is LedgerState.CLOSED}
     for bookie_id in rig.urls:
         folders = {name.split("/")[2] for name in rig.names(bookie_id) if name.count("/") > 2}
@@ -92,9 +112,8 @@ def misplaced(rig: Rig, able: Collection[str]) -> list[tuple[int, str]]:
             ledger = ledgers[ledger_id]
             named = {member.bookie_id for f in ledger.fragments for member in f.ensemble}
             free = set(able) - named - {member.bookie_id for member in ledger.left}
-            if bookie_id not in named and not free <= {bookie_id}:
-                found.append((ledger_id, bookie_id))
-    return found
+            if bookie_id not in named:
+                yield ledger_id, bookie_id, free <= {bookie_id}
 
 
 def live(rig: Rig) -> Iterator[LedgerMetadata]:
