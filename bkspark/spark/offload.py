@@ -11,7 +11,8 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, functions
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from bkspark.admin.offloading.copier import (
     FENCE_VERSION,
@@ -21,7 +22,9 @@ from bkspark.admin.offloading.copier import (
 from bkspark.errors import BookKeeperError, InvalidRequestError, OutcomeUnknownError
 from bkspark.spark.delta import configure_delta, has_delta
 from bkspark.spark.hadoop_s3 import for_spark, require_s3
+from bkspark.spark.tiered import quoted
 from bkspark.storage.address import shown_url
+from bkspark.table.conversion import ArrayPlaces, Located, MapPlaces, Places, StructPlaces
 
 _OF_TASKS = re.compile(r"^bkspark\.errors\.\w+: (.+)$", re.MULTILINE)
 _REASON_LENGTH = 300
@@ -115,7 +118,8 @@ class SparkCopier:
         options = {name: value for name, value in given.items() if value}
         rows = self._spark.read.format("bookkeeper").options(**options).load(order.log_name)
         own = [name for name in rows.columns if name not in PLACE_COLUMNS.names]
-        return rows.select(*PLACE_COLUMNS.names, *(f"`{name}`" for name in own))
+        names = [*PLACE_COLUMNS.names, *own]
+        return rows.select(*(_as_in_table(rows, name, order.places.get(name)) for name in names))
 
     @contextmanager
     def _asking(self, url: str, what: str) -> Iterator[None]:
@@ -142,6 +146,38 @@ def _reason(error: Exception) -> str:
             cause = cause.getCause()
         text = str(cause.toString())
     return next((one for one in text.splitlines() if one.strip()), "")[:_REASON_LENGTH]
+
+
+def _as_in_table(rows: DataFrame, name: str, place: Located | None) -> Column:
+    """Return a column under the names that the table's owner gave it and its fields."""
+    column = functions.col(quoted(name))
+    if place is None:
+        return column
+    kind = rows.schema[name].dataType
+    present = _renamed(kind, place.kind)
+    return (column if present == kind else column.cast(present)).alias(place.name)
+
+
+def _renamed(kind: DataType, place: Places) -> DataType:
+    match kind, place:
+        case StructType(), StructPlaces(known):
+            fields = [(field, known.get(field.name)) for field in kind.fields]
+            return StructType(
+                [
+                    field
+                    if found is None
+                    else StructField(
+                        found.name, _renamed(field.dataType, found.kind), field.nullable
+                    )
+                    for field, found in fields
+                ]
+            )
+        case ArrayType(), ArrayPlaces(element):
+            return ArrayType(_renamed(kind.elementType, element), kind.containsNull)
+        case MapType(), MapPlaces(key, value):
+            key_type, value_type = _renamed(kind.keyType, key), _renamed(kind.valueType, value)
+            return MapType(key_type, value_type, kind.valueContainsNull)
+    return kind
 
 
 def _ddl(rows: DataFrame) -> str:

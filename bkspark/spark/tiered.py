@@ -104,7 +104,7 @@ def _rows(
     if not is_dense:
         tier.require_each_once(slices)
     if not is_dense or not _is_within(snapshot, offsets):
-        offset = functions.col(_quoted(names[OFFSET_COLUMN]))
+        offset = functions.col(quoted(names[OFFSET_COLUMN]))
         frame = frame.where((offset >= offsets.begin) & (offset < offsets.end))
     return frame.select(*columns)
 
@@ -124,7 +124,7 @@ def _column(
     """Return a column of the log in the table's frame; None if it cannot be given exactly."""
     if name not in names:
         return None
-    column = functions.col(_quoted(names[name]))
+    column = functions.col(quoted(names[name]))
     there = frame.schema[names[name]].dataType
     if there == kind:
         return column.alias(name)
@@ -145,5 +145,6 @@ def _is_within(snapshot: "Snapshot", offsets: OffsetRange) -> bool:
     )
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Return a column's name as Spark takes it, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"

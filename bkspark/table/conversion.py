@@ -127,14 +127,16 @@ class UnfitValueError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Where a column, or a field of a struct, is in a file.
+    """Where a column, or a field of a struct, is in a table and in its files.
 
     Attributes:
+        name: see ``TableColumn``.
         physical_name: see ``TableColumn``.
         field_id: see ``TableColumn``.
         kind: the places of its parts.
     """
 
+    name: str
     physical_name: str
     field_id: int | None
     kind: "Places"
@@ -178,7 +180,8 @@ def locate(name: str, source: ColumnSource, columns: Mapping[str, TableColumn]) 
 def _located(name: str, present: TableColumn | None, recorded: DeltaType) -> Located:
     if present is None:
         raise DroppedColumnError(name)
-    return Located(present.physical_name, present.field_id, _places(name, present.type, recorded))
+    kind = _places(name, present.type, recorded)
+    return Located(present.name, present.physical_name, present.field_id, kind)
 
 
 def _places(name: str, present: DeltaType, recorded: DeltaType) -> Places:

@@ -44,6 +44,35 @@ def append(spark: SparkSession, rig: Rig) -> None:
     writer.mode("append").save(LOG)
 
 
+def test_an_owner_renames_columns_and_offloads_go_on(
+    delta_spark: SparkSession, tmp_path: Path, place: str
+) -> None:
+    rig = Rig(tmp_path / "cluster", kind="posix", bookie_count=3)
+    made = "id", "id AS `a.b``c`", "struct(id AS x, array(struct(id AS y)) AS l) AS st"
+    for first in (0, 50):
+        rows = delta_spark.range(first, first + 50).selectExpr(*made)
+        rows.write.format("bookkeeper").option("metadataServiceUri", rig.uri).mode("append").save(
+            LOG
+        )
+        verbs.offload(rig.uri, log=LOG, table=place, accept_single_copy=True, spark=delta_spark)
+        if not first:
+            delta_spark.sql(
+                f"ALTER TABLE delta.`{place}` SET TBLPROPERTIES ('delta.columnMapping.mode' = "
+                "'name', 'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5')"
+            )
+            for old, new in (
+                ("id", "number"),
+                ("_offset", "place"),
+                ("st.x", "first"),
+                ("st.l.element.y", "second"),
+            ):
+                delta_spark.sql(f"ALTER TABLE delta.`{place}` RENAME COLUMN {old} TO {new}")
+    assert segments(rig) == [(0, 50), (50, 100)]
+    table = delta_spark.read.format("delta").load(place)
+    found = table.select("place", "number", "`a.b``c`", "st.first", "st.l").sort("place").collect()
+    assert [(*row[:4], row.l[0].second) for row in found] == [(i,) * 5 for i in range(100)]
+
+
 def segments(rig: Rig) -> list[tuple[int, int]]:
     with Cluster(rig.uri) as cluster:
         tier = cluster.log(LOG).value.tier

@@ -1,6 +1,6 @@
 """Mutants of offloads: copied twice, believed without a look, recorded or freed too early."""
 
-from .change import Replace
+from .change import DropArgument, Replace
 from .mutant import Mutant
 
 RECORD = "tests/unit/protocol/test_offloading.py"
@@ -104,6 +104,18 @@ MUTANTS = (
         "require_empty",
         Replace("snapshot.files", "()"),
         (f"{OFFLOAD}::test_a_table_with_rows_of_others_is_refused",),
+    ),
+    Mutant(
+        "rows are appended to columns of old names",
+        "_Offload._copy",
+        DropArgument("places"),
+        (f"{OFFLOAD}::test_rows_are_appended_under_the_names_that_the_owner_gave",),
+    ),
+    Mutant(
+        "rows are appended to a table without a column of the log",
+        "_Offload._copy",
+        Replace("require_columns(log.name, tier, found)", "{}"),
+        (f"{OFFLOAD}::test_nothing_is_appended_to_a_table_without_a_column_of_the_log",),
     ),
     Mutant(
         "a table that forgets transactions is taken",

@@ -58,8 +58,8 @@ MUTANTS = (
     ),
     Mutant(
         "an audit overlooks a column that was dropped",
-        "tables._require_columns",
-        Replace("one.physical_name not in present", "False"),
+        "tables._require_as_written",
+        Drop("require_columns"),
         (f"{FINDING}[without_column-column 's']",),
     ),
     Mutant(

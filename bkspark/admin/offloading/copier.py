@@ -1,12 +1,16 @@
 """What an offload needs of Spark: it makes the table, and appends rows by one commit."""
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from bkspark.cluster.password import Password
 from bkspark.format.arrow_schema import ENTRY_COLUMN, LEDGER_COLUMN, OFFSET_COLUMN, TIMESTAMP_COLUMN
+
+if TYPE_CHECKING:  # a process that copies nothing loads no module of tables
+    from bkspark.table.conversion import Located
 
 TIME = pa.timestamp("us", "UTC")
 PLACE_COLUMNS = pa.schema(
@@ -31,6 +35,8 @@ class CopyOrder:
         begin, end: offsets of the rows.
         app_id: names the log and the epoch; with ``end`` as version, it is committed once.
         note: kept in the commit, for people.
+        places: where columns of the log are in the table, whose owner may have renamed them. A
+            column without a place is new there.
     """
 
     metadata_uri: str
@@ -41,6 +47,7 @@ class CopyOrder:
     end: int
     app_id: str
     note: str
+    places: Mapping[str, "Located"] = field(default_factory=dict)
 
 
 class Copier(Protocol):

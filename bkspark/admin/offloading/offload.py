@@ -51,6 +51,7 @@ from bkspark.storage.folders import folder_url
 from bkspark.storage.posix_calls import sync_files
 
 if TYPE_CHECKING:
+    from bkspark.table.conversion import Located
     from bkspark.table.snapshot import Snapshot
 
 VERB = "offload"
@@ -267,9 +268,9 @@ class _Offload:
         found = own_table(self._cluster, log, tier).snapshot
         begin = max(intent.begin, log.first_offset)
         order = self._order(log, tier.epoch, intent.end, begin)
-        order = replace(order, table_url=tier.table_url)
         if found.transactions.get(order.app_id, -1) < intent.end and begin < intent.end:
-            copier.append(order)
+            places = require_columns(log.name, tier, found)
+            copier.append(replace(order, table_url=tier.table_url, places=places))
 
     def _verify(
         self, log: LogRecord, tier: Tier, begin: int, end: int, step: Callable[[int], None]
@@ -412,6 +413,24 @@ def require_own(cluster: Cluster, log: LogRecord, tier: Tier, view: TableView) -
         )
     refusals.require_table(log, found)
     return TableView(view.table, found, _columns_of(found, tier, log))
+
+
+def require_columns(log_name: str, tier: Tier, snapshot: "Snapshot") -> dict[str, "Located"]:
+    """Return where the log's columns are in the table, by the log's names.
+
+    Raises:
+        TableChangedError: the table does not have one of them any more.
+    """
+    from bkspark.table.conversion import DroppedColumnError, locate
+
+    try:
+        return {one.name: locate(one.name, one, snapshot.columns) for one in tier.columns}
+    except DroppedColumnError as error:
+        raise TableChangedError(
+            f"column {str(error)!r} of log {log_name!r} was dropped from its table at "
+            f"{shown_url(tier.table_url)}",
+            hint="RESTORE the table to a version before; reads of other columns go on",
+        ) from None
 
 
 def _why_missing(transaction: int, end: int) -> tuple[str, str]:

@@ -199,30 +199,19 @@ def _require_as_written(cluster: Cluster, log: LogRecord, tier: Tier, view: "Tab
     Raises:
         BookKeeperError: it shows that the table is not as the offload has left it.
     """
-    from bkspark.admin.offloading.offload import require_own
+    from bkspark.admin.offloading.offload import require_columns, require_own
     from bkspark.log.reading.tier_rows import require_verified_rows
 
     snapshot, begin = view.snapshot, max(tier.begin, log.first_offset)
     require_own(cluster, log, tier, view)
     if begin >= tier.copied:  # all that was copied is truncated
         return True
-    _require_columns(log.name, tier, snapshot)
+    require_columns(log.name, tier, snapshot)
     require_verified_rows(log.name, tier, view.table, snapshot)
     is_dense = snapshot.is_dense(begin, tier.copied)
     if not is_dense:
         _require_rows(cluster, log, tier, snapshot)
     return is_dense
-
-
-def _require_columns(log_name: str, tier: Tier, snapshot: "Snapshot") -> None:
-    present = {column.physical_name for column in snapshot.columns.values()}
-    dropped = [one.name for one in tier.columns if one.physical_name not in present]
-    if dropped:
-        raise TableChangedError(
-            f"column {dropped[0]!r} of log {log_name!r} was dropped from its table at "
-            f"{shown_url(tier.table_url)}",
-            hint="RESTORE the table to a version before; reads of other columns go on",
-        )
 
 
 def _require_rows(cluster: Cluster, log: LogRecord, tier: Tier, snapshot: "Snapshot") -> None:

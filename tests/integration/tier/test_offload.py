@@ -34,7 +34,7 @@ from bkspark.log import truncation
 from bkspark.protocol.log import offloading
 from bkspark.protocol.log.record import LogRecord
 from tests.integration.rig import LOG, partitions_of
-from tests.kit.delta import HandTable
+from tests.kit.delta import HandTable, mapped
 
 from .hand_copier import HandCopier, KilledError, rows_of
 from .scene import Scene
@@ -542,6 +542,44 @@ def test_an_empty_table_of_the_user_is_adopted(scene: Scene, tmp_path: Path) -> 
     scene.offload()
     assert scene.copier.calls == ["claim", "append"]
     assert scene.segments == [(0, 30)]
+
+
+def _with_columns(scene: Scene, names: dict[str, str]) -> None:
+    """The owner of the table gave columns other names; dropped those that have none."""
+    before = json.loads(scene.table.settings["metaData"]["schemaString"])["fields"]
+    columns = {names.get(one["name"], one["name"]): one for one in before}
+    columns.pop("", None)
+    kinds = {name: one["type"] for name, one in columns.items()}
+    of_columns = {
+        name: mapped(number, one["name"]) for number, (name, one) in enumerate(columns.items(), 1)
+    }
+    properties = scene.table.settings["metaData"]["configuration"]
+    mode = {**properties, "delta.columnMapping.mode": "name"}
+    protocol = {"minReaderVersion": 2, "minWriterVersion": 5}
+    action = scene.table.metadata(kinds, of_columns, properties=mode)
+    scene.table.commit({"protocol": protocol}, action, operation="RENAME COLUMN")
+
+
+def test_rows_are_appended_under_the_names_that_the_owner_gave(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.offload()
+    _with_columns(scene, {"s": "text", "_offset": "place"})
+    orders, append = list[CopyOrder](), scene.copier.append
+    monkeypatch.setattr(scene.copier, "append", lambda order: (orders.append(order), append(order)))
+    scene.append(3)
+    assert scene.offload(table="").done["entries"] == 10
+    names = {name: place.name for name, place in orders[0].places.items()}
+    assert (names["_offset"], names["n"], names["s"]) == ("place", "n", "text")
+
+
+def test_nothing_is_appended_to_a_table_without_a_column_of_the_log(scene: Scene) -> None:
+    scene.offload()
+    _with_columns(scene, {"s": ""})
+    scene.append(3)
+    with pytest.raises(TableChangedError, match="column 's' of log"):
+        scene.offload(table="")
+    assert scene.copier.calls == ["create", "append"]
 
 
 def _offsets(scene: Scene) -> list[int]:
