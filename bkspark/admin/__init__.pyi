@@ -161,6 +161,7 @@ def offload(
     accept_changes: bool = False,
     accept_single_copy: bool = False,
     accept_unprotected: bool = False,
+    max_bytes_per_second: float | None = None,
     dry_run: bool = False,
     password: str = "",
     password_file: str = "",
@@ -192,6 +193,8 @@ def offload(
         accept_changes: Take the rows as the table has them: changes and deletions are meant.
         accept_single_copy: Accept a table on a disk, which has one copy of each row.
         accept_unprotected: Accept that a table has no digests that need the log's password.
+        max_bytes_per_second: Copy at most this many bytes per second on average, for example
+            50MB: the command waits between two commits. Default: unlimited.
         dry_run: Print the plan; change nothing.
         password_file: Read the password from this file.
         password_env: Read the password from this environment variable.

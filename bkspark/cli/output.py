@@ -386,6 +386,8 @@ def print_report(verb: "Verb", report: "Report", *, as_json: bool, is_planned: b
             note(line)
     elif not report.done:
         print_pairs(report.plan)
+        for line in shown.notes_done(report):
+            note(line)
         for left in report.left:  # why the work was not begun
             note(f"{left.subject}: {left.reason}; {left.hint}")
     else:
@@ -397,6 +399,8 @@ def _show_done(verb: "Verb", report: "Report") -> None:
         rows = report.details[verb.shown.table.name]
         if rows or not sys.stdout.isatty():
             _print_columns(verb.shown.table, rows)
+    for line in verb.shown.notes_done(report):
+        note(line)
     for left in report.left[:_LEFT_MAX]:
         hint = f" ({left.hint})" if left.hint and verb.destroys else ""
         note(f"{left.subject}: {left.reason}{hint}")

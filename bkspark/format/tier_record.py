@@ -11,6 +11,7 @@ from bkspark.protocol.log.tier import (
     FreedLedgers,
     Intent,
     SegmentsPage,
+    TableVersion,
     Tier,
     TierColumn,
     TierSegment,
@@ -118,7 +119,8 @@ def encode(tier: Tier | None) -> dict[str, Any] | None:
         "begin": tier.begin,
         "freed": tier.freed,
         "copied": tier.copied,
-        "verified_version": tier.verified_version,
+        "verified_version": tier.table.verified.number,
+        "verified_commit": tier.table.verified.commit,
         "length_bytes": tier.length_bytes,
         "columns": [[one.name, one.physical_name, one.type_text] for one in tier.columns],
         "segments": [_segment(one) for one in tier.segments],
@@ -146,7 +148,9 @@ def decode(fields: Fields) -> Tier | None:
         TierTable(
             _bounded(found.take("table_url", str)),
             _bounded(found.take("table_id", str)),
-            found.take("verified_version", int),
+            TableVersion(
+                found.take("verified_version", int), _bounded(found.take("verified_commit", str))
+            ),
             tuple(_column(item) for item in found.take("columns", list)),
         ),
         epoch=layout.token(found.take("epoch", str)),

@@ -5,11 +5,12 @@ never wrong rows.
 Rule 2. A file is live if the last action of its path and deletion vector adds it.
 """
 
+import hashlib
 import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +34,7 @@ LOG = "_delta_log"
 SIDECARS = f"{LOG}/_sidecars"
 _HINT = f"{LOG}/_last_checkpoint"
 _HINT_BYTES = 2**16
+_DIGEST_BYTES = 16
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(
     r"(\d{20})\.checkpoint"
@@ -355,8 +357,11 @@ class Replay:
         column = self._columns().get(OFFSET_COLUMN)
         return column.physical_name if column is not None else OFFSET_COLUMN
 
-    def snapshot(self, version: int) -> Snapshot:
+    def snapshot(self, version: int, commit: str = "") -> Snapshot:
         """The state as a value.
+
+        Args:
+            commit: the digest of the version's commit.
 
         Raises:
             ValueError: an action is missing or malformed.
@@ -378,6 +383,7 @@ class Replay:
             mapping=self._mapping(),
             files=tuple(files),
             transactions=dict(self._transactions),
+            commit=commit,
         )
 
     def _columns(self) -> dict[str, TableColumn]:
@@ -430,7 +436,7 @@ def replay(
         UnsupportedTableError: the table needs what this release cannot read.
     """
     state = Replay(folder.url, offset_column)
-    first = 0
+    first, digest = 0, ""
     name = f"{LOG}/{commit_name(version)}"
     if checkpoint is not None:
         first = checkpoint.version + 1
@@ -438,13 +444,16 @@ def replay(
             state.apply_all(name, actions)
     for number in range(first, version + 1):
         name = f"{LOG}/{commit_name(number)}"
-        state.apply_all(name, read_commit(folder, number))
+        actions, digest = read_commit(folder, number)
+        state.apply_all(name, actions)
+    if first > version:  # the checkpoint is of this version
+        digest = commit_digest(folder, version)
     with asking_for(folder.url, name):
-        return state.snapshot(version)
+        return state.snapshot(version, digest)
 
 
-def read_commit(folder: Folder, version: int) -> list[Action]:
-    """The actions of a commit.
+def read_commit(folder: Folder, version: int) -> tuple[list[Action], str]:
+    """The actions of a commit, and its digest.
 
     Raises:
         FileGoneError: there is no such commit.
@@ -453,7 +462,24 @@ def read_commit(folder: Folder, version: int) -> list[Action]:
     """
     name = f"{LOG}/{commit_name(version)}"
     with asking_for(folder.url, name):
-        return parse_lines(folder.read(name))
+        data = folder.read(name)
+        return parse_lines(data), _digest_of(data)
+
+
+def commit_digest(folder: Folder, version: int) -> str:
+    """The digest of a commit; "" if it is not there any more.
+
+    Raises:
+        TableUnavailableError: storage gave no certain answer.
+    """
+    name = f"{LOG}/{commit_name(version)}"
+    with suppress(FileGoneError), asking_for(folder.url, name):
+        return _digest_of(folder.read(name))
+    return ""
+
+
+def _digest_of(commit: bytes) -> str:
+    return hashlib.blake2b(commit, digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def first_success(

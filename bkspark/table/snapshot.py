@@ -55,6 +55,8 @@ class Snapshot:
             ``id`` by its number.
         files: in the order of their first offsets.
         transactions: the last version of each application.
+        commit: the digest of the commit that made this version; "" if the commit is not there any
+            more. Two drivers on a disk can make a version twice, and so can a backup.
     """
 
     version: int
@@ -66,6 +68,7 @@ class Snapshot:
     mapping: str
     files: tuple[TableFile, ...]
     transactions: Mapping[str, int]
+    commit: str = ""
 
     def within(self, begin: int, end: int) -> "Snapshot":
         """The same version, with only the files that may have rows of these offsets."""

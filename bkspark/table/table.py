@@ -19,7 +19,15 @@ from bkspark.errors import (
 from bkspark.storage.address import shown_url
 from bkspark.storage.folders import Folder, open_folder
 from bkspark.table.asking import FileGoneError, asking_for
-from bkspark.table.replay import LOG, LogFiles, commit_name, first_success, list_log, read_commit
+from bkspark.table.replay import (
+    LOG,
+    LogFiles,
+    commit_digest,
+    commit_name,
+    first_success,
+    list_log,
+    read_commit,
+)
 from bkspark.table.snapshot import Commit, Snapshot
 
 _LISTINGS = 4
@@ -85,6 +93,14 @@ class DeltaTable:
         """
         return tuple(self._commit(version) for version in range(after + 1, upto + 1))
 
+    def commit_digest(self, version: int) -> str:
+        """The digest of a commit; "" if it was removed, as a log is cleaned up.
+
+        Raises:
+            TableUnavailableError: storage gave no certain answer.
+        """
+        return commit_digest(self.folder, version)
+
     def log_names(self, after: int) -> list[str]:
         """The files of the log with version ``after`` or a later one, below the table.
 
@@ -122,7 +138,7 @@ class DeltaTable:
 
     def _commit(self, version: int) -> Commit:
         try:
-            actions = read_commit(self.folder, version)
+            actions, _ = read_commit(self.folder, version)
         except FileGoneError as gone:
             raise CommitsGoneError(
                 f"the table at {shown_url(self.url)} does not have {gone.name} any more",

@@ -17,7 +17,7 @@ from bkspark.protocol.bounds import (
     TARGET_BYTES,
     THRESHOLD,
 )
-from bkspark.quantities import plural, seconds_of, size_of
+from bkspark.quantities import plural, seconds_of, size_of, timestamp
 from bkspark.verbs import declaring
 from bkspark.verbs.declaring import (
     COMPACTED,
@@ -69,7 +69,24 @@ def audit(cluster: "Survey", run: CommandRun, *, logs: Logs = (), ledgers: Ledge
     return auditing.audit(cluster, run, logs=logs, ledgers=ledgers)
 
 
-@verb("ledgers", ShellOutput(Table("ledgers", FREED)), has_lease=True)
+def _of_tables(report: Report) -> Iterator[str]:
+    """What becomes of ledgers whose rows a table has."""
+    for row in report.details.get("tables", ()):
+        what = "deleted" if row["step"] == "delete" else "kept until a second look at the table"
+        verb = "are" if report.done else "would be"
+        yield f"{_offsets(row)}: found in the table; their ledgers {verb} {what}"
+    for row in report.details.get("tables_later", ()):
+        what = "second" if row["step"] == "delete" else "first"
+        due = timestamp(row["due_ms"])
+        when = "later" if due is None else f"due at {due:%Y-%m-%d %H:%M}Z"
+        yield f"{_offsets(row)}: the {what} look at the table is {when}"
+
+
+def _offsets(row: Facts) -> str:
+    return f"log {row['log']}, offsets {row['first_offset']} to {row['end_offset'] - 1}"
+
+
+@verb("ledgers", ShellOutput(Table("ledgers", FREED), notes_done=_of_tables), has_lease=True)
 def collect(
     cluster: "Cluster",
     run: CommandRun,
@@ -365,6 +382,16 @@ _KeepBytes = Annotated[
         check=lambda name, given: arguments.whole_number(name, given),
     ),
 ]
+_MeanRate = Annotated[
+    float | None,
+    Option(
+        "Copy at most this many bytes per second on average, for example 50MB: the command waits "
+        "between two commits. Default: unlimited.",
+        "SIZE",
+        parse=size_of,
+        check=declaring.rate,
+    ),
+]
 _SegmentBytes = Annotated[
     int,
     Option(
@@ -391,6 +418,7 @@ def offload(
     accept_changes: _AcceptChanges = False,
     accept_single_copy: _AcceptSingleCopy = False,
     accept_unprotected: _AcceptUnprotected = False,
+    max_bytes_per_second: _MeanRate = None,
     password: "Password",
 ) -> Report:
     """Copy old rows to a Delta table, and verify them.
@@ -413,7 +441,7 @@ def offload(
 
     wanted = OffloadRequest(
         *(table, older_than, keep_bytes, segment_bytes),
-        *(accept_single_copy, accept_unprotected, password),
+        *(accept_single_copy, accept_unprotected, password, max_bytes_per_second),
     )
     end = Ending.of(restart=restart, stop=stop, accept_changes=accept_changes)
 

@@ -102,6 +102,7 @@ class ShellOutput:
         table: rows of the report shown to people.
         plans: tables of the plan shown to people; empty to show the facts.
         notes: lines about the plan for people.
+        notes_done: lines about the work for people, besides the table.
         said: one line for people about the work, replacing the tables.
         document: the JSON document; None to show the report.
     """
@@ -109,6 +110,7 @@ class ShellOutput:
     table: Table | None = None
     plans: tuple[Table, ...] = ()
     notes: Callable[[Facts], Iterable[str]] = lambda _plan: ()
+    notes_done: Callable[[Report], Iterable[str]] = lambda _report: ()
     said: Callable[[Report], str] | None = None
     document: Callable[[Report], Facts] | None = None
 

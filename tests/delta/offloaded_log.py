@@ -12,7 +12,7 @@ from bkspark.format import layout
 from bkspark.format.arrow_schema import METADATA_COLUMNS
 from bkspark.protocol.log import offloading
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.tier import Intent, TierColumn
+from bkspark.protocol.log.tier import Intent, TableVersion, TierColumn
 from bkspark.table.table import DeltaTable, open_table
 
 LOG = "events"
@@ -76,7 +76,7 @@ class OffloadedLog:
 
         def changed(log: LogRecord) -> LogRecord:
             assert log.tier is not None
-            table = replace(log.tier.table, verified_version=version)
+            table = replace(log.tier.table, verified=TableVersion(version))
             return log.with_tier(replace(log.tier, table=table))
 
         with Cluster(self.uri) as cluster:
@@ -85,6 +85,7 @@ class OffloadedLog:
     def _moved(self, log: LogRecord, begin: int, end: int) -> LogRecord:
         found, attempt = self.table.snapshot(), secrets.token_hex(16)
         intent = Intent(begin, end, attempt, found.version)
+        seen = TableVersion(found.version, found.commit)
         if log.tier is None:
             epoch = secrets.token_hex(16)
             log = offloading.attached(log, self.table.url, found.table_id, epoch, intent)
@@ -99,7 +100,7 @@ class OffloadedLog:
             if one.name not in METADATA_COLUMNS
         )
         own = offloading.tier_of(log, epoch).table
-        table = replace(own, verified_version=found.version, columns=columns)
+        table = replace(own, verified=seen, columns=columns)
         log = offloading.finished(log, epoch, attempt, segment, table)
-        log = offloading.freed(log, epoch, end, found.version, 1)
-        return offloading.released(log, epoch, end, found.version)
+        log = offloading.freed(log, epoch, end, seen, 1)
+        return offloading.released(log, epoch, end, seen)

@@ -119,6 +119,12 @@ class HandTable:
                 self.settings[kind] = value
         return self.version
 
+    def commit_again(self, *actions: Action, operation: str = "UPDATE") -> None:
+        """Another driver makes the newest version too, and its commit takes the place."""
+        self.commit_file(self.version).unlink()
+        self.version -= 1
+        self.commit(*actions, operation=operation)
+
     def commit_file(self, version: int) -> Path:
         return self.log / f"{version:020d}.json"
 

@@ -94,6 +94,12 @@ MUTANTS = (
         (f"{OFFLOAD}::test_a_change_of_recorded_rows_stops_the_next_offload",),
     ),
     Mutant(
+        "an offload takes another commit for the verified version",
+        "checking.may_be_changed",
+        Replace("not is_verified_commit(verified, view.table, view.snapshot)", "False"),
+        (f"{OFFLOAD}::test_another_commit_as_the_verified_version_is_looked_at",),
+    ),
+    Mutant(
         "a commit is recorded before it is durable",
         "offload.require_durable",
         Replace("sync_files(view.table.url, names)", "sync_files(view.table.url, [])"),

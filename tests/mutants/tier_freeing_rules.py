@@ -6,6 +6,7 @@ from .mutant import Mutant
 FREEING = "tests/integration/tier/test_freeing.py"
 LOOKS = f"{FREEING}::TestTwoLooks"
 NOTHING = f"{FREEING}::TestNothingIsFreedWithoutItsRows"
+SILENT = f"{FREEING}::TestATableThatGivesNoAnswer"
 BETWEEN = f"{FREEING}::TestBetweenALookAndTheRecord"
 
 MUTANTS = (
@@ -25,8 +26,32 @@ MUTANTS = (
         Replace("is_all or _is_of(step, segment)", "is_all"),
         (
             f"{NOTHING}::test_at_the_first_look[lied]",
-            f"{NOTHING}::test_at_the_first_look[lost_commit]",
             f"{NOTHING}::test_at_the_second_look_and_an_operator_brings_them_back[doubled]",
+        ),
+    ),
+    Mutant(
+        "ledgers are freed if the table does not say whether it has their rows",
+        "offloading.freeing._carry_out",
+        Replace(
+            "_require_rows(cluster, log, tier, view, step)",
+            "try:\n"
+            "    _require_rows(cluster, log, tier, view, step)\n"
+            "except BookKeeperError as error:\n"
+            "    if 'cannot be read' not in str(error):\n"
+            "        raise",
+        ),
+        (
+            f"{SILENT}::test_nothing_is_freed[0-open]",
+            f"{SILENT}::test_nothing_is_freed[1-open]",
+        ),
+    ),
+    Mutant(
+        "a table that does not answer is taken for an absent one, and is not fenced",
+        "ending._fence",
+        Replace("except NoSuchTableError: ...", "except Exception: ..."),
+        (
+            f"{SILENT}::test_it_is_not_left_behind[sizes]",
+            f"{SILENT}::test_it_is_not_left_behind[read]",
         ),
     ),
     Mutant(

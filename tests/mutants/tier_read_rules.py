@@ -27,6 +27,18 @@ MUTANTS = (
         (f"{CHANGES}::test_an_older_copy_of_the_table",),
     ),
     Mutant(
+        "another commit is read as the verified version",
+        "is_verified_commit",
+        Replace("found in ('', verified.commit)", "True"),
+        (f"{CHANGES}::test_another_commit_as_the_verified_version",),
+    ),
+    Mutant(
+        "a verified commit that was cleaned up is another one",
+        "is_verified_commit",
+        Replace("found in ('', verified.commit)", "found == verified.commit"),
+        (f"{CHANGES}::test_the_verified_commit_may_be_cleaned_up",),
+    ),
+    Mutant(
         "rows that a user changed are read as those that were written",
         "require_verified_rows",
         Replace("commit.removes_rows", "False"),

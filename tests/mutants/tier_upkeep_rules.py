@@ -164,7 +164,10 @@ MUTANTS = (
     Mutant(
         "an offload appends at the place of its beginning",
         "_Offload._copy",
-        Replace("replace(order, table_url=tier.table_url)", "order"),
+        Replace(
+            "replace(order, table_url=tier.table_url, places=places)",
+            "replace(order, places=places)",
+        ),
         (f"{MOVED}::test_a_move_inside_of_an_offload_does_not_lead_its_append_astray",),
     ),
     Mutant(

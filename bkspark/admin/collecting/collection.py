@@ -303,7 +303,7 @@ def collect(
 
 def _rows(plan: CollectPlan, tiers: TierOutcome) -> dict[str, list[Mapping[str, Any]]]:
     ledgers = [*(one.row for one in plan.garbage), *(one.row for one in plan.unwanted)]
-    return {"ledgers": ledgers, **({"tables": tiers.rows} if tiers.steps else {})}
+    return {"ledgers": ledgers, **tiers.details}
 
 
 def _report(

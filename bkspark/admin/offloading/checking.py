@@ -26,10 +26,10 @@ from bkspark.format.tier_record import DigestsPage
 from bkspark.log.reading.read_slices import plan_log
 from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.log.reading.slices import OffsetRange
-from bkspark.log.reading.tier_rows import COMMITS_MAX
+from bkspark.log.reading.tier_rows import COMMITS_MAX, is_verified_commit
 from bkspark.protocol.log.data_loss import LogGeneration
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.tier import Tier, TierColumn
+from bkspark.protocol.log.tier import TableVersion, Tier, TierColumn
 from bkspark.storage.address import shown_url
 
 if TYPE_CHECKING:
@@ -50,6 +50,10 @@ class TableView:
     table: "DeltaTable"
     snapshot: "Snapshot"
     columns: tuple[TierColumn, ...]
+
+    @property
+    def version(self) -> TableVersion:
+        return TableVersion(self.snapshot.version, self.snapshot.commit)
 
     def rows(
         self, schema: pa.Schema, begin: int, end: int, missing: Sequence[tuple[int, int]] = ()
@@ -200,18 +204,20 @@ def require_segments(
             require_digests(log.name, view, page, first_offset=first, missing=tier.missing)
 
 
-def may_be_changed(view: TableView, verified_version: int) -> bool:
+def may_be_changed(view: TableView, verified: TableVersion) -> bool:
     """Whether rows may have been changed or removed since the version that was verified.
 
     Commits that only add rows change none: a reader finds each offset once, or fails.
     """
     version = view.snapshot.version
-    if version <= verified_version:
-        return version < verified_version
-    if version - verified_version > COMMITS_MAX:
+    if not is_verified_commit(verified, view.table, view.snapshot):
+        return True
+    if version <= verified.number:
+        return version < verified.number
+    if version - verified.number > COMMITS_MAX:
         return True
     try:
-        commits = view.table.commits(verified_version, version)
+        commits = view.table.commits(verified.number, version)
     except CommitsGoneError:
         return True
     return any(commit.removes_rows for commit in commits)

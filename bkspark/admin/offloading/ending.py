@@ -116,7 +116,6 @@ def accept_changes(cluster: Cluster, log_name: str, *, dry_run: bool = False) ->
     facts = {"log": log_name, "table": tier.table_url, "windows": windows, "missing": lost}
     if dry_run:
         return Report("offload", facts)
-    version = view.snapshot.version
 
     def accepted(record: LogRecord | None) -> LogRecord:
         if record is None:
@@ -126,7 +125,7 @@ def accept_changes(cluster: Cluster, log_name: str, *, dry_run: bool = False) ->
             segment if page is None else with_page(cluster, log, segment, page)
             for segment, page in segments
         ]
-        return offloading.accepted(record, tier, tuple(named), gaps, version)
+        return offloading.accepted(record, tier, tuple(named), gaps, view.version)
 
     cluster.logs.update(log_name, accepted)
     done = {"windows": windows, "offsets given up": lost}

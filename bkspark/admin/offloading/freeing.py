@@ -53,6 +53,9 @@ class FreeingDue:
     freed_before_ms: int
 
 
+_AT_LAST = FreeingDue(2**62, 2**62)
+
+
 @dataclass(frozen=True, slots=True)
 class TierStep:
     """Offsets ``[begin, end)`` of a log that leave its list, or whose ledgers are to be deleted.
@@ -85,15 +88,30 @@ class TierOutcome:
 
     Attributes:
         paged: logs that may have pages of a tier: others cost a collection no look.
+        waiting: what later runs will do, and from when on.
     """
 
     steps: list[TierStep] = field(default_factory=list)
     left: list[Left] = field(default_factory=list)
     paged: list[str] = field(default_factory=list)
+    waiting: list[Facts] = field(default_factory=list)
 
     @property
-    def rows(self) -> list[Facts]:
-        return [step.row for step in self.steps]
+    def details(self) -> dict[str, list[Facts]]:
+        """The tables of a report, without those that have no row."""
+        found = {"tables": [step.row for step in self.steps], "tables_later": self.waiting}
+        return {name: rows for name, rows in found.items() if rows}
+
+    def note_waiting(self, log: LogRecord, due: FreeingDue) -> None:
+        """Note what a later run will do for a log, and when it is due."""
+        step = None if next_step(log, due) else next_step(log, _AT_LAST)
+        if step is not None and log.tier is not None:
+            since = log.tier.of_freed.ms
+            before_ms = due.freed_before_ms
+            if not step.is_release:
+                since = min(one.copied_ms for one in log.tier.segments if one.end > step.begin)
+                before_ms = due.copied_before_ms
+            self.waiting.append({**step.row, "due_ms": since + environment.now_ms() - before_ms})
 
 
 def next_step(log: LogRecord, due: FreeingDue) -> TierStep | None:
@@ -117,6 +135,7 @@ def planned_steps(cluster: Cluster, due: FreeingDue) -> TierOutcome:
         step = next_step(log, due)
         if step is not None:
             outcome.steps.append(step)
+        outcome.note_waiting(log, due)
     return outcome
 
 
@@ -125,7 +144,7 @@ def free_offloaded(cluster: Cluster, due: FreeingDue) -> TierOutcome:
     outcome = TierOutcome()
     for log in _logs(cluster, outcome):
         try:
-            for step in _carried_out(cluster, log.name, due):
+            for step in _carried_out(cluster, log.name, due, outcome):
                 outcome.steps.append(step)
         except BookKeeperError as error:
             why = " ".join(part for part in (str(error.args[0]), error.hint) if part)
@@ -149,12 +168,17 @@ def _logs(cluster: Cluster, outcome: TierOutcome) -> Iterator[LogRecord]:
             yield log
 
 
-def _carried_out(cluster: Cluster, log_name: str, due: FreeingDue) -> Iterator[TierStep]:
+def _carried_out(
+    cluster: Cluster, log_name: str, due: FreeingDue, outcome: TierOutcome
+) -> Iterator[TierStep]:
     changed = 0
     while changed < _LOOKS_MAX:
         seen = cluster.logs.get(log_name)
-        step = None if seen is None else next_step(seen.value, due)
-        if seen is None or step is None:
+        if seen is None:
+            return
+        step = next_step(seen.value, due)
+        if step is None:
+            outcome.note_waiting(seen.value, due)
             return
         try:
             _carry_out(cluster, seen.value, step)
@@ -177,7 +201,6 @@ def _carry_out(cluster: Cluster, log: LogRecord, step: TierStep) -> None:
     assert tier is not None
     view = own_table(cluster, log, tier)
     _require_rows(cluster, log, tier, view, step)
-    version = view.snapshot.version
     if step.is_release:
         require_durable(view, step.begin, step.end, since=-1)
         after = partial(offloading.released, epoch=tier.epoch, end=step.end)
@@ -185,7 +208,7 @@ def _carry_out(cluster: Cluster, log: LogRecord, step: TierStep) -> None:
         after = partial(
             offloading.freed, epoch=tier.epoch, end=step.end, now_ms=environment.now_ms()
         )
-    change_seen(cluster, log, tier, lambda record: after(record, verified_version=version))
+    change_seen(cluster, log, tier, lambda record: after(record, verified=view.version))
 
 
 def change_seen(
@@ -217,7 +240,7 @@ def _require_rows(
     from bkspark.admin.offloading.checking import may_be_changed, require_digests
 
     pages = cluster.logs.tier_pages(log.name)
-    is_all = may_be_changed(view, tier.verified_version)
+    is_all = may_be_changed(view, tier.table.verified)
     for segment in pages.every_segment(tier):
         if segment.end <= log.first_offset:
             return

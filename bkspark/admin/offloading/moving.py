@@ -75,7 +75,7 @@ def move(
                 offloading.moved,
                 seen=tier,
                 table_url=url,
-                verified_version=view.snapshot.version,
+                verified=view.version,
             )
             change_seen(cluster, log, tier, after)
         except MetadataVersionError:  # rule 2

@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bkspark import environment
-from bkspark.admin.maintenance import IN_THREADS, Execution, Facts, Report, noted
+from bkspark.admin.maintenance import IN_THREADS, Execution, Facts, Pace, Report, noted
 from bkspark.admin.offloading import refusals
 from bkspark.admin.offloading.checking import (
     LogRows,
@@ -31,6 +31,7 @@ from bkspark.admin.offloading.checking import (
 from bkspark.admin.offloading.copier import FENCE_VERSION, PLACE_COLUMNS, Copier, CopyOrder
 from bkspark.admin.offloading.ending import with_page
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.fan_out import no_heartbeat
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import (
     InvalidRequestError,
@@ -70,6 +71,7 @@ class OffloadRequest:
         segment_bytes: payload of one commit.
         accepts_single_copy: whether a table on a disk is good enough.
         accepts_unprotected: whether a log with a password may have a table.
+        bytes_per_second: payload, on average over all commits; None for unlimited.
     """
 
     table: str = ""
@@ -79,6 +81,7 @@ class OffloadRequest:
     accepts_single_copy: bool = False
     accepts_unprotected: bool = False
     password: Password = field(default_factory=Password)
+    bytes_per_second: float | None = None
 
 
 def offload(
@@ -111,6 +114,34 @@ def offload(
     return noted(cluster, work.carry_out(copier, how, plan), began_ms)
 
 
+def require_possible(log: LogRecord, wanted: OffloadRequest, tier: Tier | None) -> str:
+    """Return the address of the table; raise if the log cannot be offloaded to it.
+
+    Args:
+        tier: of the log; None if it gets another one. What the operator accepted of a table holds
+            for as long as the log has this table.
+
+    Raises:
+        InvalidRequestError: the log, the place or the request are not good enough.
+        UnauthorizedError: the log's password is missing or wrong.
+    """
+    make_digester(log.digest, wanted.password)
+    refusals.require_columns(log)
+    if tier is None and not wanted.table:
+        raise InvalidRequestError(f"log {log.name!r} has no table yet", hint="give --table URL")
+    if tier is not None and wanted.table and folder_url(wanted.table) != tier.table_url:
+        raise InvalidRequestError(
+            f"log {log.name!r} is offloaded to {shown_url(tier.table_url)}",
+            hint="run the command again: it looks for the rows in the table that you gave",
+        )
+    return refusals.require_place(
+        log,
+        wanted.table if tier is None else tier.table_url,
+        accepts_single_copy=wanted.accepts_single_copy or tier is not None,
+        accepts_unprotected=wanted.accepts_unprotected or tier is not None,
+    )
+
+
 class _Offload:
     """One run of ``offload``."""
 
@@ -122,27 +153,7 @@ class _Offload:
         self._log = with_listed_tail(cluster, cluster.log(log_name).value)
         self._generation = self._log.generation
         self._now_ms = now_ms
-        make_digester(self._log.digest, wanted.password)
-        refusals.require_columns(self._log)
-        self._url = refusals.require_place(
-            self._log,
-            self._table_url(),
-            accepts_single_copy=wanted.accepts_single_copy,
-            accepts_unprotected=wanted.accepts_unprotected,
-        )
-
-    def _table_url(self) -> str:
-        tier, given = self._log.tier, self._wanted.table
-        if tier is None and not given:
-            raise InvalidRequestError(
-                f"log {self._log.name!r} has no table yet", hint="give --table URL"
-            )
-        if tier is not None and given and folder_url(given) != tier.table_url:
-            raise InvalidRequestError(
-                f"log {self._log.name!r} is offloaded to {shown_url(tier.table_url)}",
-                hint="run the command again: it looks for the rows in the table that you gave",
-            )
-        return given if tier is None else tier.table_url
+        self._url = require_possible(self._log, wanted, self._log.tier)
 
     # --- plan ----------------------------------------------------------------------------------
 
@@ -178,6 +189,7 @@ class _Offload:
 
     def carry_out(self, copier: Copier, how: Execution, plan: Facts) -> Report:
         done, length, segments = 0, 0, 0
+        pace = Pace(self._wanted.bytes_per_second, no_heartbeat)
         total = int(plan["entries"])
         how.progress(0, total)
         if self._cluster.log(self._log.name).value.tail != self._log.tail:
@@ -189,9 +201,12 @@ class _Offload:
                 break
             self._copy(copier, log, log.tier, intent)
             page_of = partial(self._verify, step=_steps(how, done, total))
-            length += self._record(log, log.tier, intent, page_of)
+            copied = self._record(log, log.tier, intent, page_of)
             done, segments = done + intent.end - intent.begin, segments + 1
+            length += copied
             how.progress(min(done, total), total)
+            if done < total:
+                pace.passed(copied)
         self._look_again(log)
         return Report(
             VERB,
@@ -314,7 +329,7 @@ class _Offload:
         self._require_unchanged(log, tier, view)
         unnamed, now_ms = self._no_page(log), environment.now_ms()
         segment = offloading.segment_of(log, begin, end, unnamed, now_ms)
-        found = replace(tier.table, verified_version=view.snapshot.version, columns=view.columns)
+        found = replace(tier.table, verified=view.version, columns=view.columns)
 
         def recorded(record: LogRecord) -> LogRecord:
             given = (record, tier.epoch, intent.attempt)
@@ -332,7 +347,7 @@ class _Offload:
         Raises:
             TableChangedError: rows are missing, there twice, or others.
         """
-        if may_be_changed(view, tier.verified_version):
+        if may_be_changed(view, tier.table.verified):
             require_segments(self._cluster, log, tier, view)
 
     def _look_again(self, log: LogRecord) -> None:
@@ -358,15 +373,14 @@ class _Offload:
         if tier is None:
             return
         view = own_table(self._cluster, log, tier)
-        version = view.snapshot.version
-        if version == tier.verified_version:
+        if view.version == tier.table.verified:
             return
         self._require_unchanged(log, tier, view)
 
         def looked_at(record: LogRecord) -> LogRecord:
             if record.tier != tier:  # this look saw no row of a segment that is new
                 raise MetadataVersionError(f"the tier of log {log.name!r} was changed meanwhile")
-            return offloading.verified_again(record, tier.epoch, version)
+            return offloading.verified_again(record, tier.epoch, view.version)
 
         self._changed(looked_at)
 

@@ -6,7 +6,7 @@ from bkspark.admin.maintenance import Execution, Report
 from bkspark.admin.offloading import ending, moving
 from bkspark.admin.offloading.copier import Copier
 from bkspark.admin.offloading.ending import Ending
-from bkspark.admin.offloading.offload import OffloadRequest, offload
+from bkspark.admin.offloading.offload import OffloadRequest, offload, require_possible
 from bkspark.cluster.cluster import Cluster
 
 
@@ -32,7 +32,10 @@ def carry_out(
         return ending.accept_changes(cluster, log_name, dry_run=how.dry_run)
     if how.dry_run:
         return offload(cluster, log_name, wanted, None, how)
-    tier = cluster.log(log_name).value.tier
+    log = cluster.log(log_name).value
+    tier = log.tier
+    if end is not Ending.STOP:  # before Spark starts, and before a tier is ended
+        require_possible(log, wanted, tier if end is Ending.NONE else None)
     own = "" if tier is None else tier.table_url
     copier = copier_of([url for url in (own, wanted.table) if url])
     if end is not Ending.NONE:

@@ -3,7 +3,8 @@
 A table belongs to its owner too: the owner may compact it, clean it up, add columns, rename them.
 None of that changes a read. A change of rows does: a reader never takes it for what was written.
 
-Rule 1. The table must be the log's: the same id, and no version before the one that was verified.
+Rule 1. The table must be the log's: the same id, no version before the one that was verified, and
+the verified version must be of the same commit.
 
 Rule 2. If a commit after the verified version removed rows, other than by rewriting them as they
 were, the rows of the tier may be others now. A read fails until an ``offload`` has verified them.
@@ -26,7 +27,7 @@ from bkspark.errors import CommitsGoneError, TableChangedError
 from bkspark.format import arrow_schema
 from bkspark.format.arrow_schema import OFFSET_COLUMN, TIMESTAMP, TIMESTAMP_COLUMN
 from bkspark.protocol.log.contents import LogContents
-from bkspark.protocol.log.tier import Tier, TierColumn
+from bkspark.protocol.log.tier import TableVersion, Tier, TierColumn
 
 if TYPE_CHECKING:  # a process that reads no tier loads no module of tables
     from bkspark.table.snapshot import Commit, Snapshot, TableFile
@@ -209,6 +210,12 @@ def require_verified_rows(
             "older copy of the table was put there",
             hint=f"run `bkspark offload {log_name}`, which verifies the rows again",
         )
+    if not is_verified_commit(tier.table.verified, table, snapshot):
+        raise TableChangedError(
+            f"{what} has another commit as version {verified} than the one that was verified: two "
+            "drivers made it, or an older copy of the table was put there and written to",
+            hint=f"run `bkspark offload {log_name}`, which verifies the rows again",
+        )
     commits = _commits_since(what, verified, table, snapshot)
     for commit in commits or ():
         if commit.removes_rows:
@@ -219,6 +226,19 @@ def require_verified_rows(
                 f"changed on purpose: `bkspark offload {log_name} --accept-changes`",
             )
     return commits is not None
+
+
+def is_verified_commit(verified: TableVersion, table: "DeltaTable", snapshot: "Snapshot") -> bool:
+    """Whether the verified version is of the commit that was verified, as far as is known.
+
+    Raises:
+        TableUnavailableError: storage gave no certain answer.
+    """
+    if not verified.commit or snapshot.version < verified.number:
+        return True
+    is_newest = snapshot.version == verified.number
+    found = snapshot.commit if is_newest else table.commit_digest(verified.number)
+    return found in ("", verified.commit)
 
 
 def _commits_since(

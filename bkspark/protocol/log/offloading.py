@@ -25,7 +25,14 @@ from bkspark.errors import InvalidRequestError, MetadataVersionError
 from bkspark.protocol.log import ledger_list
 from bkspark.protocol.log.ledger_list import LOST_ENTRIES
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.tier import FreedLedgers, Intent, Tier, TierSegment, TierTable
+from bkspark.protocol.log.tier import (
+    FreedLedgers,
+    Intent,
+    TableVersion,
+    Tier,
+    TierSegment,
+    TierTable,
+)
 
 
 def attached(
@@ -43,7 +50,7 @@ def attached(
         tier_of(log, epoch)
         return log
     begin = log.stretches[0].first_offset if log.stretches else log.end_offset
-    table = TierTable(table_url, table_id, intent.since_version)
+    table = TierTable(table_url, table_id, TableVersion(intent.since_version))
     tier = Tier(table, epoch, begin=begin, freed=begin, copied=begin, of_freed=FreedLedgers(begin))
     return with_intent(log.with_tier(tier), epoch, intent)
 
@@ -135,7 +142,7 @@ def fenced(log: LogRecord, epoch: str, new_epoch: str) -> LogRecord:
     return log.with_tier(replace(tier_of(log, epoch), epoch=new_epoch, intent=None))
 
 
-def freed(log: LogRecord, epoch: str, end: int, verified_version: int, now_ms: int) -> LogRecord:
+def freed(log: LogRecord, epoch: str, end: int, verified: TableVersion, now_ms: int) -> LogRecord:
     """Return the log whose ledgers below ``end`` left its list for the table (rule 3).
 
     Call this after a look has found the rows below ``end`` in this version of the table.
@@ -160,13 +167,13 @@ def freed(log: LogRecord, epoch: str, end: int, verified_version: int, now_ms: i
         tier,
         freed=end,
         of_freed=of_freed,
-        table=replace(tier.table, verified_version=verified_version),
+        table=replace(tier.table, verified=verified),
         length_bytes=tier.length_bytes + sum(one.length_bytes for one in waiting),
     )
     return replace(log, listed=replace(listed, first_version=version, tier=after))
 
 
-def released(log: LogRecord, epoch: str, end: int, verified_version: int) -> LogRecord:
+def released(log: LogRecord, epoch: str, end: int, verified: TableVersion) -> LogRecord:
     """Return the log whose waiting ledgers are to be deleted (rule 3).
 
     Call this after a second look has found the rows below ``end`` in this version of the table.
@@ -181,7 +188,7 @@ def released(log: LogRecord, epoch: str, end: int, verified_version: int) -> Log
     after = replace(
         tier,
         of_freed=replace(tier.of_freed, released=tier.freed, waiting=()),
-        table=replace(tier.table, verified_version=verified_version),
+        table=replace(tier.table, verified=verified),
     )
     dropped = log.dropped.with_more_to_delete(tier.waiting_ids, tier.waiting_pages)
     return replace(log, dropped=dropped, listed=replace(log.listed, tier=after))
@@ -231,7 +238,7 @@ def forgotten(log: LogRecord, epoch: str) -> LogRecord:
     return log.with_tier(None)
 
 
-def moved(log: LogRecord, seen: Tier, table_url: str, verified_version: int) -> LogRecord:
+def moved(log: LogRecord, seen: Tier, table_url: str, verified: TableVersion) -> LogRecord:
     """Return the log whose tier's table is at another URL.
 
     Call this after a look has found all rows of the tier there, in a table of the same id. The
@@ -244,18 +251,18 @@ def moved(log: LogRecord, seen: Tier, table_url: str, verified_version: int) -> 
         MetadataVersionError: the tier is another one now.
     """
     require_seen(log, seen)
-    table = replace(seen.table, url=table_url, verified_version=verified_version)
+    table = replace(seen.table, url=table_url, verified=verified)
     return log.with_tier(replace(seen, table=table))
 
 
-def verified_again(log: LogRecord, epoch: str, verified_version: int) -> LogRecord:
+def verified_again(log: LogRecord, epoch: str, verified: TableVersion) -> LogRecord:
     """Return the log whose tier's rows were all found unchanged in this version of the table.
 
     Raises:
         MetadataVersionError: the epoch has ended.
     """
     tier = tier_of(log, epoch)
-    table = replace(tier.table, verified_version=verified_version)
+    table = replace(tier.table, verified=verified)
     return log.with_tier(replace(tier, table=table))
 
 
@@ -264,7 +271,7 @@ def accepted(
     seen: Tier,
     segments: tuple[TierSegment, ...],
     missing: tuple[tuple[int, int], ...],
-    verified_version: int,
+    verified: TableVersion,
 ) -> LogRecord:
     """Return the log that takes the rows as this version of the table has them.
 
@@ -277,7 +284,7 @@ def accepted(
         MetadataVersionError: the tier is another one now.
     """
     require_seen(log, seen)
-    table = replace(seen.table, verified_version=verified_version)
+    table = replace(seen.table, verified=verified)
     return log.with_tier(replace(seen, table=table, segments=segments, older="", missing=missing))
 
 

@@ -24,6 +24,7 @@ their segments are forgotten.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from bkspark.errors import InvalidRequestError
 from bkspark.protocol.log import ledger_list
@@ -128,6 +129,18 @@ class FreedLedgers:
     last_ms: int = 0
 
 
+class TableVersion(NamedTuple):
+    """A version of a table, as a look found it.
+
+    Attributes:
+        commit: the digest of the commit that made it; "" if not known. A number alone names no
+            version: two drivers on a disk, or a backup that is written to, can make it twice.
+    """
+
+    number: int
+    commit: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class TierTable:
     """The table of a tier.
@@ -135,13 +148,13 @@ class TierTable:
     Attributes:
         url: where the table is, without credentials.
         id: the table's own id.
-        verified_version: version of the table at the last verification.
+        verified: the table at the last verification.
         columns: the log's columns in the table.
     """
 
     url: str
     id: str
-    verified_version: int
+    verified: TableVersion
     columns: tuple[TierColumn, ...] = ()
 
 
@@ -223,7 +236,7 @@ class Tier:
     @property
     def verified_version(self) -> int:
         """The version of the table at the last verification."""
-        return self.table.verified_version
+        return self.table.verified.number
 
     @property
     def columns(self) -> tuple[TierColumn, ...]:

@@ -21,7 +21,8 @@ from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.log.reading.slices import OffsetRange
 from bkspark.protocol.log import offloading
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.tier import Intent, TierColumn
+from bkspark.protocol.log.tier import Intent, TableVersion, TierColumn
+from bkspark.table.table import open_table
 from tests.integration.rig import SCHEMA, Rig
 from tests.kit.delta import HandTable
 
@@ -70,6 +71,7 @@ class Offloaded:
     def _record(self, begin: int, end: int) -> None:
         epoch, attempt = secrets.token_hex(16), secrets.token_hex(16)
         version = self.table.version
+        seen = TableVersion(version, open_table(self.folder.as_uri()).commit_digest(version))
         columns = tuple(TierColumn(name, name, kind) for name, kind in DELTA_TYPES.items())
 
         def offloaded(log: LogRecord) -> LogRecord:
@@ -82,12 +84,10 @@ class Offloaded:
             else:
                 log = offloading.with_intent(log, own, intent)
             segment = offloading.segment_of(log, begin, end, digests, 1)
-            found = replace(
-                offloading.tier_of(log, own).table, verified_version=version, columns=columns
-            )
+            found = replace(offloading.tier_of(log, own).table, verified=seen, columns=columns)
             log = offloading.finished(log, own, attempt, segment, found)
-            log = offloading.freed(log, own, end, version, 1)
-            return offloading.released(log, own, end, version)
+            log = offloading.freed(log, own, end, seen, 1)
+            return offloading.released(log, own, end, seen)
 
         with Cluster(self.rig.uri) as cluster:
             cluster.logs.update(self.rig.log_name, offloaded)

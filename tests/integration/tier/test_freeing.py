@@ -1,5 +1,6 @@
 """Ledgers are deleted only after two looks have found each of their rows in the newest table."""
 
+import errno
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,11 +15,18 @@ from bkspark.admin.collecting import collection
 from bkspark.admin.maintenance import Execution, Report
 from bkspark.admin.offloading import ending
 from bkspark.admin.offloading.freeing import FreeingDue, TierOutcome, free_offloaded
+from bkspark.cli import main
 from bkspark.cluster.cluster import Cluster
-from bkspark.errors import MetadataVersionError, NoSuchLedgerError
+from bkspark.errors import (
+    BookKeeperError,
+    MetadataVersionError,
+    NoSuchLedgerError,
+    TableUnavailableError,
+)
 from bkspark.log import truncation
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.log import offloading
+from bkspark.protocol.log.tier import TableVersion
 from tests.integration.rig import LOG, flat, partitions_of
 
 from .scene import Scene
@@ -95,6 +103,25 @@ class TestTwoLooks:
         assert [step.is_release for step in free(scene).steps] == [True]
         assert borders(scene) == (30, 30, 30)
         assert set(scene.log.dropped.to_delete) == set(ledgers)
+
+    def test_each_run_says_what_it_freed_and_what_waits(
+        self, scene: Scene, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        def said(*words: str) -> str:
+            assert main(["--metadata", scene.rig.uri, "collect", *words]) == 0
+            return capfd.readouterr().err
+
+        what, at_once = f"log {LOG}, offsets 0 to 29", ("--offload-grace", "0")
+        assert f"{what}: the first look at the table is due at 2" in said()
+        assert f"{what}: the first look at the table is due at 2" in said("--dry-run")
+        planned = f"{what}: found in the table; their ledgers would be kept until a second look"
+        assert planned in said(*at_once, "--dry-run")
+        first = said(*at_once)
+        assert f"{what}: found in the table; their ledgers are kept until a second look" in first
+        assert f"{what}: the second look at the table is due at 2" in first
+        last = said(*at_once, "--abandoned-after", "0")
+        assert f"{what}: found in the table; their ledgers are deleted" in last
+        assert "offsets" not in said(*at_once)
 
     def test_a_day_passes_before_each_look(
         self, scene: Scene, monkeypatch: pytest.MonkeyPatch
@@ -215,6 +242,48 @@ class TestNothingIsFreedWithoutItsRows:
             assert scene.rig.rows() == rows
 
 
+@pytest.mark.parametrize("call", ["sizes", "read", "open"])
+class TestATableThatGivesNoAnswer:
+    """Storage answers neither that the rows are there nor that they are not."""
+
+    @pytest.fixture
+    def silence(self, call: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+        def silent(*_: object) -> None:
+            raise OSError(errno.EIO, "the disk does not answer")
+
+        name = f"bkspark.storage.folders._LocalFolder.{call}"
+        return lambda: monkeypatch.setattr(name, silent)
+
+    @pytest.mark.parametrize("looks", [0, 1])
+    def test_nothing_is_freed(self, scene: Scene, silence: Callable[[], None], looks: int) -> None:
+        rows, ledgers, before = scene.rig.rows(), scene.log.listed_ids, (0, 30 * looks, 30)
+        if looks:
+            free(scene, FIRST_LOOK)
+        silence()
+        report = collect(scene)
+        assert report.exit_status == 1
+        assert "the disk does not answer" in report.left[0].reason
+        assert borders(scene) == before
+        assert states(scene, ledgers) == [LedgerState.CLOSED] * 3
+        assert scene.log.dropped.to_delete == ()
+        assert looks or scene.rig.rows() == rows
+
+    def test_it_is_not_left_behind(
+        self, scene: Scene, silence: Callable[[], None], call: str
+    ) -> None:
+        """A table that is absent needs no fence; one that does not answer does."""
+        before = scene.log
+        silence()
+        with Cluster(scene.rig.uri) as cluster:
+            if call == "open":  # a fence needs no rows
+                ending.stop(cluster, LOG, scene.copier, may_keep=False)
+                assert scene.copier.calls[-1] == "fence"
+            else:
+                with pytest.raises(TableUnavailableError):
+                    ending.stop(cluster, LOG, scene.copier, may_keep=False)
+                assert scene.log == before
+
+
 class TestBetweenALookAndTheRecord:
     def meanwhile(
         self, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], times: int = 1
@@ -268,7 +337,10 @@ class TestBetweenALookAndTheRecord:
                 assert log.tier is not None
                 epoch, version = log.tier.epoch, log.tier.verified_version
                 cluster.logs.update(
-                    LOG, lambda now: offloading.verified_again(now, epoch, 1 - version % 2)
+                    LOG,
+                    lambda now: offloading.verified_again(
+                        now, epoch, TableVersion(1 - version % 2)
+                    ),
                 )
 
         self.meanwhile(monkeypatch, changed, times=100)
@@ -276,6 +348,17 @@ class TestBetweenALookAndTheRecord:
         assert outcome.steps == []
         assert "was changed" in outcome.left[0].reason
         assert scene.log.freed == 0
+
+
+def test_rows_that_bookies_lose_are_read_from_the_table_after_a_look(scene: Scene) -> None:
+    rows = scene.rig.rows()
+    for bookie_id in scene.rig.urls:
+        for name in scene.rig.names(bookie_id):
+            scene.rig.replace_file(bookie_id, name, None)
+    with pytest.raises(BookKeeperError):
+        scene.rig.rows()
+    assert free(scene, FIRST_LOOK).left == []
+    assert scene.rig.rows() == rows
 
 
 def test_what_a_truncation_hid_needs_no_rows(scene: Scene) -> None:

@@ -17,9 +17,11 @@ from bkspark.admin.auditing.audit import dropped_ledgers
 from bkspark.admin.collecting import collection as collecting
 from bkspark.admin.maintenance import Execution
 from bkspark.admin.offloading import ending
+from bkspark.admin.offloading.checking import table_view
 from bkspark.admin.offloading.copier import CopyOrder
 from bkspark.admin.offloading.offload import OffloadRequest, offload
 from bkspark.admin.offloading.refusals import application_of
+from bkspark.admin.offloading.request import carry_out
 from bkspark.cli import main
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
@@ -33,6 +35,7 @@ from bkspark.errors import (
 from bkspark.log import truncation
 from bkspark.protocol.log import offloading
 from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.tier import TableVersion
 from tests.integration.rig import LOG, partitions_of
 from tests.kit.delta import HandTable, mapped
 
@@ -83,6 +86,45 @@ def test_segments_are_commits_of_limited_size(scene: Scene) -> None:
     assert report.done["segments"] == 3
     assert scene.segments == [(0, 10), (10, 20), (20, 30)]
     assert scene.file_count == 3
+
+
+def test_commits_wait_for_their_rate(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = list[float]()
+    monkeypatch.setattr(environment, "monotonic", lambda: sum(waits))
+    monkeypatch.setattr(environment, "sleep", waits.append)
+    scene.offload(segment_bytes=1, bytes_per_second=5.0)
+    last = scene.log.bytes_in(20, 30)
+    assert sum(waits) == pytest.approx((scene.log.bytes_in(0, 30) - last) / 5)
+    assert scene.segments == [(0, 10), (10, 20), (20, 30)]
+
+
+def test_what_was_accepted_of_a_table_is_not_asked_again(scene: Scene) -> None:
+    with pytest.raises(InvalidRequestError, match="one copy of each row"):
+        scene.offload(accepts_single_copy=False)
+    scene.offload()
+    scene.append(3)
+    assert scene.offload(table="", accepts_single_copy=False).done["entries"] == 10
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        (OffloadRequest("", accepts_single_copy=True), "has no table yet"),
+        (OffloadRequest("/another"), "one copy of each row"),
+    ],
+)
+def test_a_refused_restart_changes_nothing_and_starts_no_spark(
+    scene: Scene, request_: OffloadRequest, said: str
+) -> None:
+    scene.offload()
+    before = scene.log
+
+    def copier_of(_urls: object) -> HandCopier:
+        raise AssertionError("no Spark is needed for a refusal")
+
+    with Cluster(scene.rig.uri) as cluster, pytest.raises(InvalidRequestError, match=said):
+        carry_out(cluster, LOG, request_, ending.Ending.RESTART, copier_of, Execution())
+    assert scene.log == before
 
 
 @pytest.mark.parametrize("limits", [{"keep_bytes": 1}, {"older_than": 10.0**9}])
@@ -353,6 +395,21 @@ def test_a_change_of_recorded_rows_stops_the_next_offload(scene: Scene, has_more
     assert (tier.verified_version, scene.segments) == (version, [(0, 30)])
 
 
+def test_another_commit_as_the_verified_version_is_looked_at(scene: Scene) -> None:
+    scene.offload()
+    rows = pq.read_table(scene.table.path / next(iter(scene.table.live)))
+    for change, is_sound in ((lambda _scene, rows: rows, True), (_change_a_value, False)):
+        add = scene.table.write(change(scene, rows))
+        scene.table.commit_again(add, operation="OPTIMIZE")
+        if is_sound:
+            scene.offload()
+            found = table_view(scene.url, ()).version
+            assert scene.log.tier.table.verified == found  # type: ignore[union-attr]
+        else:
+            with pytest.raises(TableChangedError, match="are others"):
+                scene.offload()
+
+
 def test_a_rewriting_without_a_change_is_verified(scene: Scene) -> None:
     scene.offload()
     _changed(scene, lambda _scene, rows: rows)
@@ -444,7 +501,7 @@ def test_ledgers_that_wait_are_no_garbage(scene: Scene) -> None:
 
     ids = scene.log.listed_ids
     epoch = scene.log.tier.epoch  # type: ignore[union-attr]
-    change(lambda log: offloading.freed(log, epoch, 30, 1, environment.now_ms()))
+    change(lambda log: offloading.freed(log, epoch, 30, TableVersion(1), environment.now_ms()))
     assert not scene.log.listed_ids
     assert collected() == 0
     assert dropped_ledgers_of(scene).isdisjoint(ids)

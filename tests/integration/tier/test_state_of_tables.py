@@ -129,7 +129,7 @@ def test_doctor_warns_of_two_drivers_on_one_table_in_a_bucket(
 ) -> None:
     tier = scene.log.tier
     assert tier is not None
-    moved = offloading.moved(scene.log, tier, "s3a://lake/events", tier.verified_version)
+    moved = offloading.moved(scene.log, tier, "s3a://lake/events", tier.table.verified)
     (tmp_path / "spark-defaults.conf").write_text(f"spark.speculation false\n{line}\n")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     with Cluster(scene.rig.uri) as cluster:

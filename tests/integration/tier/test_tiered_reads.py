@@ -202,6 +202,27 @@ class TestChangesAreErrors:
         with pytest.raises(TableChangedError, match="an older copy"):
             shown(offloaded.rig, 0, 50)
 
+    @pytest.mark.parametrize("more", [0, 1])
+    def test_another_commit_as_the_verified_version(self, offloaded: Offloaded, more: int) -> None:
+        """An older copy was put there, and written to until its version was as high."""
+        table, texts = offloaded.table, ["other", *offloaded.parts[0]["s"].to_pylist()[1:]]
+        index = offloaded.parts[0].schema.get_field_index("s")
+        other = offloaded.parts[0].set_column(index, "s", pa.array(texts))
+        last = table.live[offloaded.files[1]]
+        table.commit_again(table.remove(offloaded.files[0]), table.write(other), {"add": last})
+        for _ in range(more):
+            table.commit(operation="OPTIMIZE")
+        with pytest.raises(TableChangedError, match="another commit as version"):
+            shown(offloaded.rig, 0, 50)
+
+    def test_the_verified_commit_may_be_cleaned_up(self, offloaded: Offloaded) -> None:
+        before = shown(offloaded.rig, 0, 61)
+        offloaded.table.commit(operation="OPTIMIZE")
+        offloaded.table.checkpoint()
+        for version in range(offloaded.table.version):
+            offloaded.table.commit_file(version).unlink()
+        assert shown(offloaded.rig, 0, 61) == before
+
     def test_no_table(self, offloaded: Offloaded) -> None:
         offloaded.folder.rename(offloaded.folder.with_name("away"))
         with pytest.raises((NoSuchTableError, TableUnavailableError)):

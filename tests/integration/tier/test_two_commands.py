@@ -9,6 +9,7 @@ from bkspark.admin.offloading import offload as offloads
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import MetadataVersionError, TableChangedError
 from bkspark.protocol.log import offloading
+from bkspark.protocol.log.tier import TableVersion
 from tests.integration.rig import LOG
 
 from .hand_copier import KilledError
@@ -69,7 +70,7 @@ def test_a_look_at_a_tier_that_changes_without_end_is_given_up(
         with Cluster(scene.rig.uri) as cluster:
             log = cluster.log(LOG).value
             assert log.tier is not None
-            epoch, version = log.tier.epoch, log.tier.verified_version + 1
+            epoch, version = log.tier.epoch, TableVersion(log.tier.verified_version + 1)
             cluster.logs.update(
                 LOG, lambda record: offloading.verified_again(record, epoch, version)
             )

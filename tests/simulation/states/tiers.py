@@ -16,7 +16,7 @@ from bkspark.errors import BookKeeperError, MetadataVersionError, TableChangedEr
 from bkspark.log.reading.tier_rows import require_verified_rows
 from bkspark.protocol.log import offloading
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.tier import Intent, Tier, TierSegment, TierTable
+from bkspark.protocol.log.tier import Intent, TableVersion, Tier, TierSegment, TierTable
 from tests.simulation.scheduler import Violation
 from tests.simulation.states.tier_world import (
     EPOCH,
@@ -187,7 +187,7 @@ class TierSteps:
             log = offloading.with_intent(log, EPOCH, intent)
             table = _appended(table, EPOCH, end, rows_of(log, begin, end))
             segment = offloading.segment_of(log, begin, end, PAGE, 0)
-            found = TierTable(URL, TABLE_ID, len(table) - 1)
+            found = TierTable(URL, TABLE_ID, TableVersion(len(table) - 1))
             log = offloading.finished(log, EPOCH, intent.attempt, segment, found)
         return log, table
 
@@ -411,7 +411,7 @@ class TierSteps:
     ) -> LogRecord:
         log = self.logs[client.log]
         record = record.still_of(log.generation)
-        epoch, table = tier_of(log).epoch, TierTable(URL, TABLE_ID, version)
+        epoch, table = tier_of(log).epoch, TierTable(URL, TABLE_ID, TableVersion(version))
         return offloading.finished(record, epoch, intent.attempt, segment, table)
 
     def _offload_looks_again(self, world: World, number: int, client: Client) -> Step:
@@ -437,7 +437,7 @@ class TierSteps:
 
         def change(record: LogRecord) -> LogRecord:
             record = record.still_of(log.generation)
-            return offloading.verified_again(record, tier_of(log).epoch, client.seen)
+            return offloading.verified_again(record, tier_of(log).epoch, TableVersion(client.seen))
 
         return "stores its look", self._change(world, number, change, ENDED)
 
@@ -456,7 +456,7 @@ class TierSteps:
         return all(values == [log.generation] for values in found)
 
     def _is_unchanged(self, table: Table, log: LogRecord, first_offset: int) -> bool:
-        if not may_be_changed(abstract_view(table), tier_of(log).verified_version):
+        if not may_be_changed(abstract_view(table), tier_of(log).table.verified):
             return True
         return self._has_segments(table[-1], log, first_offset)
 
@@ -492,7 +492,7 @@ class TierSteps:
         rules = self._rules
         if not (rules.looks_before_releasing if step.is_release else rules.looks_before_freeing):
             return "does not look", looked
-        is_all = may_be_changed(abstract_view(world.table), tier.verified_version)
+        is_all = may_be_changed(abstract_view(world.table), tier.table.verified)
         of_step, newest = None if is_all else step, world.table[-1]
         has_all = self._has_segments(newest, log, log.first_offset, of_step)
         if self._is_another(tier, newest) or not has_all:
@@ -502,6 +502,7 @@ class TierSteps:
     def _collect_frees(self, world: World, number: int, client: Client) -> Step:
         log = self.logs[client.log]
         step, tier = next_step(log, NOW), tier_of(log)
+        seen = TableVersion(client.seen)
         assert step is not None
 
         def change(record: LogRecord) -> LogRecord:
@@ -509,8 +510,8 @@ class TierSteps:
             if record.tier != tier and self._rules.wants_the_tier:
                 raise MetadataVersionError("changed meanwhile")
             if step.is_release:
-                return offloading.released(record, tier.epoch, step.end, client.seen)
-            return offloading.freed(record, tier.epoch, step.end, client.seen, 0)
+                return offloading.released(record, tier.epoch, step.end, seen)
+            return offloading.freed(record, tier.epoch, step.end, seen, 0)
 
         what = "releases" if step.is_release else "frees"
         try:

@@ -59,6 +59,7 @@ from bkspark.protocol.log.tier import (
     FreedLedgers,
     Intent,
     SegmentsPage,
+    TableVersion,
     Tier,
     TierColumn,
     TierSegment,
@@ -303,7 +304,7 @@ SEGMENTS = (
 PAGE_OF_SEGMENTS = SegmentsPage(SEGMENTS, PAGE_NAME)
 TIER = Tier(
     TierTable(
-        *("s3://bucket/table", "an-id", 7),
+        *("s3://bucket/table", "an-id", TableVersion(7, "a-commit")),
         (TierColumn("n", "col-1", "integer"), TierColumn("s", "s", "string")),
     ),
     TOKEN,

@@ -25,6 +25,7 @@ from bkspark.protocol.log.tier import (
     FreedLedgers,
     Intent,
     SegmentsPage,
+    TableVersion,
     Tier,
     TierColumn,
     TierSegment,
@@ -66,7 +67,7 @@ def done(log: LogRecord) -> LogRecord:
 def found_in(log: LogRecord) -> TierTable:
     """The log's table, as a look found it."""
     assert log.tier is not None
-    return replace(log.tier.table, verified_version=1)
+    return replace(log.tier.table, verified=TableVersion(1))
 
 
 def copied(log: LogRecord, end: int) -> LogRecord:
@@ -75,12 +76,12 @@ def copied(log: LogRecord, end: int) -> LogRecord:
 
 def freed(log: LogRecord, end: int) -> LogRecord:
     assert log.tier is not None
-    return offloading.freed(log, log.tier.epoch, end, 1, 9)
+    return offloading.freed(log, log.tier.epoch, end, TableVersion(1), 9)
 
 
 def released(log: LogRecord) -> LogRecord:
     assert log.tier is not None
-    return offloading.released(log, log.tier.epoch, log.tier.freed, 1)
+    return offloading.released(log, log.tier.epoch, log.tier.freed, TableVersion(1))
 
 
 # --- any sequence of changes -----------------------------------------------------------------
@@ -281,8 +282,8 @@ def test_an_ended_epoch_changes_nothing() -> None:
     for change in (
         partial(offloading.finished, attempt=ATTEMPT, segment=segment, table=found_in(log)),
         partial(offloading.with_intent, intent=intent(log, 8)),
-        partial(offloading.freed, end=8, verified_version=1, now_ms=1),
-        partial(offloading.released, end=8, verified_version=1),
+        partial(offloading.freed, end=8, verified=TableVersion(1), now_ms=1),
+        partial(offloading.released, end=8, verified=TableVersion(1)),
         offloading.taken_back,
         offloading.forgotten,
     ):
@@ -294,7 +295,7 @@ def test_an_ended_epoch_changes_nothing() -> None:
 def test_what_was_found_in_a_table_does_not_count_for_the_place_that_it_was_moved_to() -> None:
     log = begun(copied(log_of(5, Shelf()), 8), 16)
     assert log.tier is not None
-    after = offloading.moved(log, log.tier, "s3a://lake/events", 7)
+    after = offloading.moved(log, log.tier, "s3a://lake/events", TableVersion(7))
     assert after.tier is not None
     assert (after.tier.table_url, after.tier.verified_version) == ("s3a://lake/events", 7)
     assert after.tier == replace(log.tier, table=after.tier.table)
@@ -312,7 +313,7 @@ def test_a_table_moves_only_with_the_segments_that_were_looked_at() -> None:
     for later in (copied(log, 16), freed(log, 8), log.truncated(6).truncated(8)):
         if later.tier != log.tier:
             with pytest.raises(MetadataVersionError, match="meanwhile"):
-                offloading.moved(later, log.tier, "s3a://lake/events", 7)
+                offloading.moved(later, log.tier, "s3a://lake/events", TableVersion(7))
 
 
 def test_rows_are_accepted_as_they_are_only_if_nothing_changed_since_the_look() -> None:
@@ -323,21 +324,21 @@ def test_rows_are_accepted_as_they_are_only_if_nothing_changed_since_the_look() 
     other = "11111111-" + "d" * 32
     named = tuple(offloading.with_digests(segment, other) for segment in seen.segments)
     assert [segment.digests for segment in named] == [other] * 2
-    after = offloading.accepted(log, seen, named, ((3, 5),), 7)
-    table = replace(seen.table, verified_version=7)
+    after = offloading.accepted(log, seen, named, ((3, 5),), TableVersion(7))
+    table = replace(seen.table, verified=TableVersion(7))
     wanted = replace(seen, table=table, segments=named, older="", missing=((3, 5),))
     assert after.tier == wanted
     with pytest.raises(MetadataVersionError, match="offloaded, truncated or freed meanwhile"):
-        offloading.accepted(freed(log, 8), seen, named, ((3, 5),), 7)
+        offloading.accepted(freed(log, 8), seen, named, ((3, 5),), TableVersion(7))
 
 
 def test_a_verification_notes_the_version_of_the_table_and_nothing_else() -> None:
     log = copied(log_of(9, Shelf()), 8)
     assert log.tier is not None
-    after = offloading.verified_again(log, EPOCH, 9).tier
-    assert after == replace(log.tier, table=replace(log.tier.table, verified_version=9))
+    after = offloading.verified_again(log, EPOCH, TableVersion(9)).tier
+    assert after == replace(log.tier, table=replace(log.tier.table, verified=TableVersion(9)))
     with pytest.raises(MetadataVersionError, match="ended by another command"):
-        offloading.verified_again(log, OTHER_EPOCH, 9)
+        offloading.verified_again(log, OTHER_EPOCH, TableVersion(9))
 
 
 def test_a_segment_is_the_intents() -> None:
@@ -368,11 +369,11 @@ def test_nothing_is_freed_while_ledgers_wait() -> None:
 
 def test_only_what_waits_is_released() -> None:
     log = copied(log_of(9, Shelf()), 8)
-    assert offloading.released(log, EPOCH, 0, 1) is log
+    assert offloading.released(log, EPOCH, 0, TableVersion(1)) is log
     waiting = freed(log, 8)
-    assert offloading.released(waiting, EPOCH, 4, 1) is waiting
+    assert offloading.released(waiting, EPOCH, 4, TableVersion(1)) is waiting
     after = released(waiting)
-    assert offloading.released(after, EPOCH, 8, 2) is after
+    assert offloading.released(after, EPOCH, 8, TableVersion(2)) is after
 
 
 def test_segments_are_freed_once_they_were_copied_long_enough_ago() -> None:
@@ -565,10 +566,10 @@ def _every(tier: Tier, pages: dict[str, SegmentsPage]) -> Iterator[TierSegment]:
         {"freed": 9},
         {"copied": 21},
         {"copied": 7},
-        {"table": TierTable("", TABLE_ID, 1)},
-        {"table": TierTable(URL, "", 1)},
-        {"table": TierTable(URL, TABLE_ID, -2)},
-        {"table": TierTable(URL, TABLE_ID, 1, (TierColumn("n", "n", "long"),) * 2)},
+        {"table": TierTable("", TABLE_ID, TableVersion(1))},
+        {"table": TierTable(URL, "", TableVersion(1))},
+        {"table": TierTable(URL, TABLE_ID, TableVersion(-2))},
+        {"table": TierTable(URL, TABLE_ID, TableVersion(1), (TierColumn("n", "n", "long"),) * 2)},
         {"epoch": ""},
         {"length_bytes": -1},
         {"segments": (TierSegment(0, 8, 1, 1, PAGE), TierSegment(4, 16, 1, 1, PAGE))},

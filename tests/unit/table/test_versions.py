@@ -1,6 +1,7 @@
 """A version of a table: what its log says, whatever files the log consists of."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def test_statistics_that_cannot_be_read_are_unknown(table: HandTable, statistics
 @pytest.mark.parametrize("parts", [1, 3])
 def test_a_checkpoint_stands_for_the_commits_up_to_it(two_files: HandTable, parts: int) -> None:
     two_files.commit({"txn": {"appId": "a", "version": 7}})
-    before = newest(two_files).snapshot()
+    before = replace(newest(two_files).snapshot(), commit="")
     two_files.checkpoint(parts=parts)
     two_files.forget_commits(4)
     assert newest(two_files).snapshot() == before
@@ -89,14 +90,14 @@ def test_a_checkpoint_stands_for_the_commits_up_to_it(two_files: HandTable, part
 
 @pytest.mark.parametrize("kind", ["parquet", "json"])
 def test_a_checkpoint_may_name_its_files_in_sidecars(two_files: HandTable, kind: str) -> None:
-    before = newest(two_files).snapshot()
+    before = replace(newest(two_files).snapshot(), commit="")
     two_files.checkpoint_v2(kind=kind)
     two_files.forget_commits(3)
     assert newest(two_files).snapshot() == before
 
 
 def test_statistics_may_be_columns_of_a_checkpoint(two_files: HandTable) -> None:
-    before = newest(two_files).snapshot()
+    before = replace(newest(two_files).snapshot(), commit="")
     [file] = two_files.checkpoint()
     offsets = pa.struct([("k", pa.int32()), ("_offset", pa.int64())])
     names = ("minValues", "maxValues", "nullCount")
@@ -308,6 +309,16 @@ def test_commits_say_what_they_did(two_files: HandTable) -> None:
     two_files.forget_commits(3)
     with pytest.raises(TableUnavailableError, match=r"does not have .*2\.json any more"):
         newest(two_files).commits(1, 6)
+
+
+def test_a_version_names_its_commit_if_that_is_there(two_files: HandTable) -> None:
+    table = newest(two_files)
+    found = table.snapshot().commit
+    assert found == table.commit_digest(two_files.version) != table.commit_digest(0)
+    two_files.checkpoint()
+    assert table.snapshot().commit == found
+    two_files.commit_file(two_files.version).unlink()
+    assert table.snapshot().commit == table.commit_digest(two_files.version) == ""
 
 
 def test_statistics_alone_may_show_that_all_offsets_are_there(two_files: HandTable) -> None:
