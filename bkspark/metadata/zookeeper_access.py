@@ -8,10 +8,30 @@ import contextlib
 import os
 import socket
 import ssl
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bkspark.errors import InvalidRequestError
+
+
+@dataclass(frozen=True)
+class SessionAccess:
+    """What a connection is made with. A connection serves only stores whose access is equal."""
+
+    hosts: str
+    credentials: str | None = field(repr=False)
+    encryption: tuple[tuple[str, Any], ...]
+
+
+def session_access(hosts: str) -> SessionAccess:
+    """What a connection to ``hosts`` is made with now.
+
+    Raises:
+        InvalidRequestError: as ``credentials`` and ``encryption``.
+    """
+    return SessionAccess(hosts, credentials(), tuple(sorted(encryption().items())))
+
 
 # --- credentials ---------------------------------------------------------------------------------
 # ``BKSPARK_ZOOKEEPER_AUTH_FILE`` names a file, ``BKSPARK_ZOOKEEPER_AUTH`` is the variable itself;

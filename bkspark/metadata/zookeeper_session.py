@@ -6,7 +6,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
@@ -36,10 +36,11 @@ from bkspark.errors import (
     OutcomeUnknownError,
     UnauthorizedError,
 )
-from bkspark.metadata import freshness, patience
+from bkspark.metadata import freshness, kept_sessions, patience
 from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.freshness import Freshness, Kind
-from bkspark.metadata.zookeeper_access import HINT, credentials, encryption, trouble
+from bkspark.metadata.kept_sessions import KeptSessions
+from bkspark.metadata.zookeeper_access import HINT, SessionAccess, session_access, trouble
 from bkspark.progress import Countdown
 
 # The connection of a ZooKeeper metadata store; the only file that imports kazoo.
@@ -65,6 +66,10 @@ from bkspark.progress import Countdown
 #
 # No record depends on a session, so an expired session only costs a reconnection (H34), and a place
 # in a row (``SessionPlace``), which is advisory.
+#
+# A session costs two writes of the quorum, so ``close`` leaves it to the next user of this process
+# (``kept_sessions``), with its watches. Its user takes nothing else over: a session that stood in a
+# row, or with a request on its way, is ended.
 
 
 # A server that is silent for two thirds of this time is left for another.
@@ -75,6 +80,7 @@ CONNECT_SECONDS = 8.0
 # default (``patience``).
 ANSWER_SECONDS = patience.DEFAULT_SECONDS
 _CLOSE_SECONDS = 2.0
+_WATCHES_MAX = 1000
 _PAUSE_SECONDS = 0.05
 _SEQUENCE_LENGTH = 10
 _RECONNECT = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 0.5}
@@ -122,6 +128,8 @@ def delete(path: str, version: int = -1) -> Operation:
 class ZooKeeperSession:
     """Connects at first use, and anew after ``close``, a fork or a time-out.
 
+    Takes a kept connection if there is one that answers.
+
     Raises, besides the errors of the methods:
         OutcomeUnknownError: no certain answer; the message names the servers.
         UnauthorizedError: the servers want other credentials.
@@ -132,9 +140,8 @@ class ZooKeeperSession:
         self._pid = os.getpid()
         self._confirmed = _Confirmed()
         self._synced = _Confirmed()
-        self._watched: _Watched | None = None
         self._lock = threading.Lock()
-        self._connected: KazooClient | None = None
+        self._connection: _Connection | None = None
         self._was_connected = False
         self._finalizer: weakref.finalize[[KazooClient, int], ZooKeeperSession] | None = None
 
@@ -145,8 +152,8 @@ class ZooKeeperSession:
             RefusedError: none was carried out.
         """
         limit = _limit()
-        client = self._client(limit)
-        with self._translated(doing, client):
+        with self._connected(doing, limit) as connection:
+            client = connection.client
             sent = _Confirmed.at(client)
             transaction = client.transaction()
             for operation in operations:
@@ -178,7 +185,8 @@ class ZooKeeperSession:
     def contents(self, doing: str, path: str) -> tuple[bytes, list[str]] | None:
         """Value and children of any znode, no older than the connection; None if absent."""
 
-        def ask(client: KazooClient, limit: Countdown) -> tuple[bytes, list[str]] | None:
+        def ask(connection: _Connection, limit: Countdown) -> tuple[bytes, list[str]] | None:
+            client = connection.client
             _result(client.sync_async(path), limit)
             try:
                 value = _result(client.get_async(path), limit)[0]
@@ -193,7 +201,11 @@ class ZooKeeperSession:
         """Make a znode and its parents, where missing; repeating is harmless, so the call is
         retried.
         """
-        self._repeated(doing, lambda client, limit: _result(client.ensure_path_async(path), limit))
+
+        def ask(connection: _Connection, limit: Countdown) -> None:
+            _result(connection.client.ensure_path_async(path), limit)
+
+        self._repeated(doing, ask)
 
     def first_place(self, folder: str, text: str, seconds: float) -> "SessionPlace | None":
         """Stand in the row at ``folder`` by kazoo's lock; return when first, None in time.
@@ -201,9 +213,11 @@ class ZooKeeperSession:
         The wait ends with an error if the connection is abandoned. A broken connection that comes
         back keeps the place, unless the session has expired: then kazoo stands at the end again.
         """
-        doing, client = f"stand in the row {folder}", self._client(_limit())
-        lock = client.Lock(folder, text)
-        with self._translated(doing, client):
+        doing = f"stand in the row {folder}"
+        with self._connected(doing, _limit()) as connection:
+            connection.is_kept = False  # its end takes a place away that was left behind
+            client = connection.client
+            lock = client.Lock(folder, text)
             try:
                 if not lock.acquire(timeout=None if seconds == inf else seconds):
                     return None
@@ -228,7 +242,8 @@ class ZooKeeperSession:
         knows.
         """
 
-        def ask(client: KazooClient, limit: Countdown) -> bool:
+        def ask(connection: _Connection, limit: Countdown) -> bool:
+            client = connection.client
             found, session = _found(client.exists_async(path), limit), client.client_id
             return bool(found and session) and found.ephemeralOwner == session[0]
 
@@ -237,20 +252,33 @@ class ZooKeeperSession:
 
     def remove(self, doing: str, path: str) -> None:
         """Remove a znode that only this client uses, so the call is retried."""
-        self._repeated(doing, lambda client, limit: _found(client.delete_async(path), limit))
+
+        def ask(connection: _Connection, limit: Countdown) -> None:
+            _found(connection.client.delete_async(path), limit)
+
+        self._repeated(doing, ask)
 
     def close(self) -> None:
+        """Leave the connection to the next user, or end it."""
         with self._lock if self._pid == os.getpid() else contextlib.nullcontext():
-            finalizer, self._finalizer, self._connected = self._finalizer, None, None
-        if finalizer is not None:
-            stopping = finalizer()
-            if stopping is not None:
-                stopping.join(_CLOSE_SECONDS)
+            connection, self._connection = self._connection, None
+            finalizer, self._finalizer = self._finalizer, None
+        if connection is None or finalizer is None:
+            return
+        if connection.may_be_kept():
+            kept = environment.the_one(KeptSessions)
+            if kept.keep(connection.access, connection, connection.idle_seconds):
+                finalizer.detach()
+                return
+        stopping = finalizer()
+        if stopping is not None:
+            stopping.join(_CLOSE_SECONDS)
 
     def _look(self, doing: str, marker: str, ask: Callable[[KazooClient], Any]) -> Any:
         needed = freshness.needed()
 
-        def ask_both(client: KazooClient, limit: Countdown) -> Any:
+        def ask_both(connection: _Connection, limit: Countdown) -> Any:
+            client = connection.client
             if needed is not None and self._is_new_enough(client, marker, needed, limit):
                 known = self._confirmed
                 found = _found(ask(client), limit)
@@ -286,10 +314,8 @@ class ZooKeeperSession:
     ) -> VersionedBytes | None:
         """The value at ``path``, as new as the client knows, and as a ``sync`` where needed."""
 
-        def ask(client: KazooClient, limit: Countdown) -> VersionedBytes | None:
-            watched = self._watched
-            if watched is None or watched.client is not client:
-                watched = self._watched = _Watched(client)
+        def ask(connection: _Connection, limit: Countdown) -> VersionedBytes | None:
+            client, watched = connection.client, connection.watched
             if needed.kind is Kind.SYNCED:
                 self._is_new_enough(client, marker, needed, limit)
                 watched.settle(limit)  # the server told of changes before it answered
@@ -307,36 +333,39 @@ class ZooKeeperSession:
         found: VersionedBytes | None = self._repeated(doing, ask)
         return found
 
-    def _repeated(self, doing: str, ask: Callable[[KazooClient, Countdown], Any]) -> Any:
+    def _repeated(self, doing: str, ask: Callable[["_Connection", Countdown], Any]) -> Any:
         """Ask, and ask again as long as the connection breaks and there is time."""
         limit = _limit()
         while True:
-            client = self._client(limit)
-            with self._translated(doing, client):
+            with self._connected(doing, limit) as connection:
                 try:
-                    return ask(client, limit)
+                    return ask(connection, limit)
                 except _RECONNECTING as error:
                     if not limit.left():
                         raise
                     if isinstance(error, ConnectionClosedError):
-                        self._abandon(client)
+                        self._abandon(connection)
             environment.sleep(_PAUSE_SECONDS)
 
     @contextlib.contextmanager
-    def _translated(self, doing: str, client: KazooClient) -> Iterator[None]:
+    def _connected(self, doing: str, limit: Countdown) -> Iterator["_Connection"]:
+        """The connection, for one call; the servers' errors become the caller's."""
+        connection = self._begin_call(limit)
         try:
-            yield
+            yield connection
         except (NoAuthError, InvalidACLError) as error:
             raise _unauthorized(doing) from error
         except _UNSURE as error:
             if not isinstance(error, _RECONNECTING) or isinstance(error, ConnectionClosedError):
-                self._abandon(client)
+                self._abandon(connection)
             raise OutcomeUnknownError(
                 f"ZooKeeper at {self._hosts} gave no definite answer ({doing}): {_reason(error)}",
                 hint="read back the current state before trying again",
             ) from error
+        finally:
+            connection.calls.pop()
 
-    def _client(self, limit: Countdown) -> KazooClient:
+    def _begin_call(self, limit: Countdown) -> "_Connection":
         """The connection; a broken connection is made anew as long as there is time."""
         if self._pid != os.getpid():
             self._forget_parent()
@@ -344,27 +373,41 @@ class ZooKeeperSession:
         if not _is_taken(self._lock, limit):
             raise self._unanswered(limit)
         try:
-            if self._connected is None:
-                self._connected = self._connect(limit)
+            if self._connection is None:
+                given = session_access(self._hosts)
+                self._connection = self._kept(given, limit) or self._connect(given, limit)
                 self._was_connected = True
                 self._finalizer = weakref.finalize(
-                    self, _stop_in_background, self._connected, self._pid
+                    self, _stop_in_background, self._connection.client, self._pid
                 )
                 self._finalizer.atexit = False
-            return self._connected
+            self._connection.calls.append(None)
+            return self._connection
         finally:
             self._lock.release()
 
-    def _connect(self, limit: Countdown) -> KazooClient:
-        auth = credentials()
+    def _kept(self, given: SessionAccess, limit: Countdown) -> "_Connection | None":
+        """A connection that an earlier user left, if it answers."""
+        kept: _Connection | None = environment.the_one(KeptSessions).take(given)
+        if kept is None:
+            return None
+        try:
+            _result(kept.client.exists_async("/"), limit)
+        except _UNSURE:
+            _stop_in_background(kept.client, self._pid)
+            return None
+        return kept
+
+    def _connect(self, given: SessionAccess, limit: Countdown) -> "_Connection":
+        idle_seconds = kept_sessions.idle_seconds()
         client = KazooClient(
             self._hosts,
             timeout=SESSION_SECONDS,
             logger=_logger,
             connection_retry=_RECONNECT,
-            auth_data=[("digest", auth)] if auth else None,
-            default_acl=CREATOR_ALL_ACL if auth else None,
-            **encryption(),
+            auth_data=[("digest", given.credentials)] if given.credentials else None,
+            default_acl=CREATOR_ALL_ACL if given.credentials else None,
+            **dict(given.encryption),
         )
         if not self._was_connected:
             limit = Countdown(CONNECT_SECONDS)  # the address may be wrong
@@ -372,7 +415,7 @@ class ZooKeeperSession:
         if not _is_set(client.start_async(), limit):
             _stop_in_background(client, self._pid)
             raise self._unanswered(limit)
-        return client
+        return _Connection(client, given, idle_seconds, _Watched(client))
 
     def _unanswered(self, limit: Countdown) -> OutcomeUnknownError:
         return OutcomeUnknownError(
@@ -382,12 +425,12 @@ class ZooKeeperSession:
             + trouble(self._hosts),
         )
 
-    def _abandon(self, client: KazooClient) -> None:
-        """Drop ``client``, so that its waiting requests are never sent."""
+    def _abandon(self, connection: "_Connection") -> None:
+        """Drop ``connection``, so that its waiting requests are never sent."""
         with self._lock:
-            if self._connected is not client:
+            if self._connection is not connection:
                 return
-            finalizer, self._finalizer, self._connected = self._finalizer, None, None
+            finalizer, self._finalizer, self._connection = self._finalizer, None, None
         if finalizer is not None:
             finalizer()
 
@@ -396,7 +439,7 @@ class ZooKeeperSession:
         if self._finalizer is not None:
             self._finalizer.detach()
         self._lock = threading.Lock()
-        self._finalizer = self._connected = self._watched = None
+        self._finalizer = self._connection = None
         self._confirmed = self._synced = _Confirmed()
         self._pid = os.getpid()
 
@@ -445,6 +488,42 @@ class _Confirmed:
         return is_alive and self.tick > tick and self.client is client
 
 
+@dataclass(eq=False)
+class _Connection:
+    """A connection, and what the next user takes over with it.
+
+    Attributes:
+        idle_seconds: how long it may be kept without a user.
+        calls: has an item for each call that is in progress.
+        is_kept: nothing of its user's is left on the servers when it is closed.
+    """
+
+    client: KazooClient
+    access: SessionAccess
+    idle_seconds: float
+    watched: "_Watched"
+    calls: list[None] = field(default_factory=list)
+    is_kept: bool = True
+
+    def may_be_kept(self) -> bool:
+        """Whether another user would find it as if it were new."""
+        is_usable = self.client.client_id is not None and self.watched.count() <= _WATCHES_MAX
+        return self.is_kept and not self.calls and is_usable
+
+    def when_broken(self, told: Callable[[object], None]) -> None:
+        """Call ``told`` at the next change of the connection's state."""
+        self.client.add_listener(told)
+
+    def forget(self, told: Callable[[object], None]) -> None:
+        self.client.remove_listener(told)
+
+    def end(self) -> None:
+        """End the session; may wait for the server."""
+        with contextlib.suppress(*_UNSURE):
+            self.client.stop()
+            self.client.close()
+
+
 class _Watched:
     """Values over which a server keeps watch, of one connection.
 
@@ -458,6 +537,9 @@ class _Watched:
         self._begun: dict[str, Callable[[object], None]] = {}
         self._values: dict[str, VersionedBytes] = {}
         client.add_listener(self._forget_all)
+
+    def count(self) -> int:
+        return len(self._begun)
 
     def value(self, path: str) -> VersionedBytes | None:
         """Return the value at ``path``, None if it is not watched."""

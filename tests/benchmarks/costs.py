@@ -3,9 +3,10 @@
     python -m tests.benchmarks.costs [--store zookeeper] [--store s3] [--trace OPERATION]
         [--prices FILE]
 
-At ZooKeeper the server counts: a quorum write is a step of its transaction ids, sessions included,
-and a packet is one that it received. At S3 each request of this process counts. Beside ZooKeeper
-the bookies are directories; at S3 bookies and metadata are prefixes of one bucket.
+At ZooKeeper the server counts: a quorum write is a step of its transaction ids, and a packet is one
+that it received. An operation finds the session of the one before it, as in Spark's processes; a
+process without one pays for "a session" too. At S3 each request of this process counts. Beside
+ZooKeeper the bookies are directories; at S3 bookies and metadata are prefixes of one bucket.
 
 The last column is the price of a million operations in US dollars, by the prices of requests in a
 TOML file (``prices.toml`` beside this module). A line below the table has the price of the requests
@@ -18,7 +19,7 @@ import tempfile
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,6 +31,9 @@ from bkspark import BookKeeper, environment
 from bkspark.cluster.cluster import init_cluster
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.log.log_handle import LogHandle
+from bkspark.metadata import freshness
+from bkspark.metadata.kept_sessions import KeptSessions
+from bkspark.metadata.uri import open_store
 from bkspark.metadata.zookeeper_session import ZooKeeperSession
 from bkspark.spark.source import BookKeeperDataSource
 from bkspark.storage import connection
@@ -184,6 +188,17 @@ class Operations:
         self.costs.append(Cost(operation, counts, tuple(self._meter.trace[begin:])))
         return result
 
+    def count_session(self) -> None:
+        """Count a session without an operation, which is ended and not kept."""
+
+        def look() -> None:
+            with closing(open_store(self._uri)) as store, freshness.guess():
+                store.get("cluster")
+            environment.the_one(KeptSessions).end_all()
+
+        environment.the_one(KeptSessions).end_all()
+        self.count("a session", look)
+
     def run(self) -> list[Cost]:
         with BookKeeper(self._uri) as keeper:
             keeper.create_log("first").writer(settings=SILENT).close()  # makes folders, once
@@ -275,7 +290,10 @@ def of_zookeeper() -> list[Cost]:
         meter = ZooKeeperMeter(servers.servers[0].address)
         stack.enter_context(meter.traced())
         urls = [f"file://{folder}/b{number}" for number in (1, 2, 3)]
-        return Operations(f"zk://{servers.hosts}/costs", urls, meter).run()
+        operations = Operations(f"zk://{servers.hosts}/costs", urls, meter)
+        costs = operations.run()
+        operations.count_session()
+        return costs
 
 
 def of_s3() -> list[Cost]:

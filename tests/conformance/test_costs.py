@@ -31,10 +31,11 @@ QUORUM_WRITES = {
     "roll": 6,
     "a look of an idle follower": 0,
     "close": 2,
-    "DataFrame append": 12,
-    "a read's plan": 3,
+    "DataFrame append": 8,
+    "a read's plan": 1,
     "a look of an idle stream": 0,
-    "micro-batch": 4,
+    "micro-batch": 2,
+    "a session": 2,
 }
 S3_REQUESTS = {
     "create_ledger": 20,

@@ -154,22 +154,31 @@ class ZooKeeperServers:
 
 @contextlib.contextmanager
 def zookeeper(
-    folder: Path, count: int = 1, *, tls: Mapping[str, str] | None = None
+    folder: Path,
+    count: int = 1,
+    *,
+    tls: Mapping[str, str] | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[ZooKeeperServers]:
     """Run servers for a block: ready at its begin, gone after its end in any case.
 
     Args:
+        settings: more settings of ZooKeeper.
         tls: settings of ZooKeeper for connections by TLS; then ``hosts`` are those that take it.
     """
     with contextlib.ExitStack() as stack:
-        yield _start(folder, count, tls or {}, stack)
+        yield _start(folder, count, tls or {}, settings or {}, stack)
 
 
 def _start(
-    folder: Path, count: int, tls: Mapping[str, str], stack: contextlib.ExitStack
+    folder: Path,
+    count: int,
+    tls: Mapping[str, str],
+    settings: Mapping[str, str],
+    stack: contextlib.ExitStack,
 ) -> ZooKeeperServers:
     for attempt in range(1, _START_TRIES + 1):
-        servers = _configure(folder / f"start-{attempt}", count, tls)
+        servers = _configure(folder / f"start-{attempt}", count, tls, settings)
         stack.callback(servers.kill)
         try:
             servers.start()
@@ -183,7 +192,9 @@ def _start(
     raise AssertionError("unreachable")
 
 
-def _configure(folder: Path, count: int, tls: Mapping[str, str]) -> ZooKeeperServers:
+def _configure(
+    folder: Path, count: int, tls: Mapping[str, str], settings: Mapping[str, str]
+) -> ZooKeeperServers:
     ports = free_ports(4 * count)
     peers = [
         f"server.{number}=127.0.0.1:{ports[count + number]}:{ports[2 * count + number]}"
@@ -205,6 +216,7 @@ def _configure(folder: Path, count: int, tls: Mapping[str, str]) -> ZooKeeperSer
             "admin.enableServer=false",
             "4lw.commands.whitelist=srvr",
             *(peers if count > 1 else []),
+            *(f"{key}={value}" for key, value in settings.items()),
         ]
         secure = ports[3 * count + number] if tls else 0
         if tls:

@@ -13,6 +13,7 @@ STORE = f"{STORES}::TestTheStore"
 FORMAT = f"{STORES}::TestFormat"
 CONNECTION = f"{STORES}::TestConnection"
 FRESH = f"{FOLDER}/test_freshness.py"
+KEPT = f"{FOLDER}/test_kept_sessions.py"
 HERE, RECENT, SYNCED = (f"{FRESH}::Test{name}" for name in ("FromHere", "Recent", "Synced"))
 PAIRS = f"{FOLDER}/test_interleaved.py::test_another_client_between_any_two_requests"
 
@@ -84,6 +85,73 @@ MUTANTS = (
         Replace("freshness.may_lag()", "True"),
         (f"{FRESH}::test_the_metadata_check_accepts_no_newer_version",),
     ),
+    # --- sessions that are kept ------------------------------------------------------------------
+    Mutant(
+        "a session is kept though a request of it is on its way",
+        "_Connection.may_be_kept",
+        Replace("not self.calls", "True"),
+        (f"{KEPT}::test_one_with_a_request_on_its_way_is_not_kept",),
+    ),
+    Mutant(
+        "a session is kept that may have a place in a row",
+        "ZooKeeperSession.first_place",
+        Drop("connection.is_kept = False"),
+        (f"{KEPT}::test_one_that_stood_in_a_row_is_not_kept",),
+    ),
+    Mutant(
+        "a session without a connection is kept",
+        "_Connection.may_be_kept",
+        Replace("self.client.client_id is not None", "True"),
+        (f"{KEPT}::test_one_without_a_connection_is_not_kept",),
+    ),
+    Mutant(
+        "a session is kept with all watches that it ever had",
+        "_Connection.may_be_kept",
+        Replace("self.watched.count() <= _WATCHES_MAX", "True"),
+        (f"{KEPT}::test_one_with_many_watches_is_not_kept",),
+    ),
+    Mutant(
+        "a kept session is used without a question",
+        "ZooKeeperSession._kept",
+        Drop("_result(kept.client.exists_async('/'), limit)"),
+        (f"{KEPT}::test_one_that_does_not_answer_is_replaced",),
+    ),
+    Mutant(
+        "a session of other credentials is used",
+        "session_access",
+        Replace("credentials()", "None"),
+        (f"{KEPT}::test_other_credentials_have_their_own",),
+    ),
+    Mutant(
+        "a kept session that lost its connection connects again and again",
+        "_Kept.minded_by",
+        Drop("self.connection.when_broken(self.tell_end)"),
+        (f"{KEPT}::test_one_that_loses_its_connection_is_ended",),
+    ),
+    Mutant(
+        "a session is taken whose end has begun",
+        "_Kept.take",
+        Drop("if not self._claim.acquire(blocking=False):\n    ..."),
+        (f"{KEPT}::test_none_is_taken_whose_end_has_begun",),
+    ),
+    Mutant(
+        "a session is ended though it was taken",
+        "_Kept.is_taken_within",
+        Replace("not self._claim.acquire(blocking=False)", "False"),
+        (f"{KEPT}::test_a_change_of_its_state_does_not_end_one_in_use",),
+    ),
+    Mutant(
+        "a forked process ends the sessions of its parent",
+        "_Shelf.end_all",
+        Drop("if os.getpid() != pid:\n    ..."),
+        (f"{KEPT}::test_a_forked_process_has_none",),
+    ),
+    Mutant(
+        "a second session takes the place of a kept one",
+        "_Shelf.put",
+        Drop("if access in self._kept:\n    ..."),
+        (f"{KEPT}::test_two_stores_at_a_time_have_two_and_one_is_kept",),
+    ),
     # --- what is sent, and how often -------------------------------------------------------------
     Mutant(
         "a change is sent to ZooKeeper again when its answer is lost",
@@ -100,7 +168,7 @@ MUTANTS = (
     ),
     Mutant(
         "a change that waited too long may be carried out late",
-        "ZooKeeperSession._translated",
+        "ZooKeeperSession._connected",
         Replace(
             "not isinstance(error, _RECONNECTING) or isinstance(error, ConnectionClosedError)",
             "isinstance(error, ConnectionClosedError)",
@@ -109,7 +177,7 @@ MUTANTS = (
     ),
     Mutant(
         "a connection to ZooKeeper that was closed is used on",
-        "ZooKeeperSession._translated",
+        "ZooKeeperSession._connected",
         Replace(
             "not isinstance(error, _RECONNECTING) or isinstance(error, ConnectionClosedError)",
             "not isinstance(error, _RECONNECTING)",
@@ -189,20 +257,20 @@ MUTANTS = (
     ),
     Mutant(
         "what ZooKeeper forbids is an answer like any other",
-        "ZooKeeperSession._translated",
+        "ZooKeeperSession._connected",
         Replace("(NoAuthError, InvalidACLError)", "InvalidACLError"),
         (f"{CONNECTION}::test_what_the_servers_forbid_is_said",),
     ),
     Mutant(
         "a child process uses the connection of its parent to ZooKeeper",
-        "ZooKeeperSession._client",
+        "ZooKeeperSession._begin_call",
         Replace("self._pid != os.getpid()", "False"),
         (f"{CONNECTION}::test_a_child_process_connects_anew",),
     ),
     Mutant(
         "a child process stops the connection of its parent to ZooKeeper",
         "ZooKeeperSession._forget_parent",
-        Replace("self._finalizer.detach", "self._connected.stop"),
+        Replace("self._finalizer.detach", "self._connection.client.stop"),
         (f"{CONNECTION}::test_a_child_process_connects_anew",),
     ),
     Mutant(

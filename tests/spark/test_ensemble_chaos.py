@@ -85,7 +85,7 @@ class Entries(Work):
     def lose_session(self) -> None:
         """End it from outside, as the servers do when they hear nothing for long enough."""
         store: Any = self.keeper._cluster.store
-        client = store._inner._session._connected
+        client = store._inner._session._connection.client
         other = KazooClient(self.place.uri[5:].partition("/")[0], client_id=client.client_id)
         other.start()
         other.stop()

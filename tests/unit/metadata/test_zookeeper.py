@@ -17,7 +17,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from bkspark.errors import InvalidRequestError, OutcomeUnknownError, UnauthorizedError
-from bkspark.metadata import zookeeper_session
+from bkspark.metadata import kept_sessions, zookeeper_session
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.metadata.uri import format_store, open_store
 from bkspark.metadata.zookeeper import VALUE_BYTES_MAX, ZooKeeperMetadataStore
@@ -316,7 +316,10 @@ class TestCredentials:
 @pytest.mark.thorough
 @needs_server
 class TestConnection:
-    def test_is_made_when_needed_and_ends_with_the_store(self, uri: str) -> None:
+    def test_is_made_when_needed_and_ends_with_the_store(
+        self, uri: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv(kept_sessions.VARIABLE, "0")
         format_store(uri).close()
         before = set(threading.enumerate())  # some of them may end meanwhile
         store = open_store(uri)
@@ -348,7 +351,7 @@ class TestConnection:
             assert isinstance(store, ZooKeeperMetadataStore)
             for look in (True, False):
                 # Behind its back, as an error in its own thread would.
-                store._session._connected.stop()
+                store._session._connection.client.stop()
                 if not look:
                     with pytest.raises(OutcomeUnknownError):
                         store.put(KEY, b"x", None)

@@ -93,7 +93,7 @@ def test_who_does_not_know_yet_is_told_by_the_store(cluster: Cluster, other: Clu
 def end_session(cluster: Cluster) -> None:
     """End the session as a server does that heard nothing for too long."""
     session = cluster.store._inner._session
-    client = session._connected
+    client = session._connection.client
     twin = KazooClient(session._hosts, client_id=client.client_id)
     twin.start()
     twin.stop()

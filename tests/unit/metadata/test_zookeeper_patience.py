@@ -77,9 +77,11 @@ def test_a_change_of_members_is_settled_by_looking(
         servers.kill()
         os.rename(tmp_path / f"b{int(gone.rpartition('-')[2]) - 1}", tmp_path / "away")
         waiting = writer.append_async(b"1")
-        threading.Timer(AWAY_SECONDS, servers.start).start()
+        starting = threading.Timer(AWAY_SECONDS, servers.start)
+        starting.start()
         assert waiting.result(90) == 1
         assert writer.append(b"2") == 2
+        starting.join()
 
 
 def test_a_pause_of_the_client_is_no_silence_of_the_servers(uri: str) -> None:

@@ -204,6 +204,9 @@ class Client:
     def add_listener(self, listener: Callable[[object], None]) -> None:
         self._listeners.append(listener)
 
+    def remove_listener(self, listener: Callable[[object], None]) -> None:
+        self._listeners.remove(listener)
+
     def see(self) -> None:
         """See what the quorum has; the watches of what is new fire."""
         before, self._seen = self._seen, self._servers.tree
@@ -259,6 +262,9 @@ class Client:
             return value, Stat(version)
 
         return self._asked("get", path, work)
+
+    def exists_async(self, path: str) -> Any:
+        return self._asked("exists", path, lambda: path in self._seen)
 
     def get_children_async(self, path: str) -> Any:
         def work() -> list[str]:

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from bkspark import environment
 from bkspark.errors import (
     InvalidRequestError,
     OutcomeUnknownError,
@@ -13,6 +14,7 @@ from bkspark.errors import (
 )
 from bkspark.metadata import patience, zookeeper_session
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
+from bkspark.metadata.kept_sessions import KeptSessions
 from bkspark.metadata.uri import format_store, open_store
 from bkspark.metadata.zookeeper_access import VARIABLE
 
@@ -208,6 +210,7 @@ class TestConnection:
         self, servers: Servers, store: MetadataStore
     ) -> None:
         store.close()
+        environment.the_one(KeptSessions).end_all()
         assert servers.clients[0].is_stopped
         assert store.get(KEY) == VersionedBytes(b"old", 1)
         assert len(servers.clients) == 2
