@@ -6,6 +6,8 @@ from .mutant import Mutant
 CHANGES = "tests/integration/ledger/test_ensemble_changes.py"
 HANDLES = "tests/integration/ledger/test_handles.py"
 SCRIPTS = "tests/protocol/test_scripts.py::test_the_machine_does_what_the_script_says"
+GROUPS = "tests/integration/ledger/test_group_commit.py"
+ADDING = "tests/unit/protocol/test_adding.py"
 BATCHES = "tests/integration/dataframe/test_batch_changes.py"
 
 MUTANTS = (
@@ -69,5 +71,25 @@ MUTANTS = (
             "print(known(self.metadata, error))",
         ),
         (f"{HANDLES}::test_an_interrupted_append_ends_the_writer",),
+    ),
+    Mutant(
+        "each entry has a record of its own while few are in flight",
+        "WriterRunner._may_send",
+        Replace("gathered.fills_a_record or not self.machine.pending.awaits_copies", "True"),
+        (f"{GROUPS}::test_callers_at_once_share_a_record",),
+    ),
+    Mutant(
+        "what fills a record waits for the bookies",
+        "OpenGroup.fills_a_record",
+        Replace("self._byte_count >= GATHERED_BYTES_MAX", "False"),
+        (f"{GROUPS}::test_what_fills_a_record_does_not_wait",),
+    ),
+    Mutant(
+        "nothing is stored during a metadata check",
+        "PendingAdds.awaits_copies",
+        Replace(
+            "not all(add.is_complete(self.needed(add)) for add in self._pending)", "bool(self)"
+        ),
+        (f"{ADDING}::test_adds_await_copies_until_each_has_its_ack_quorum",),
     ),
 )

@@ -12,8 +12,10 @@ from typing import Protocol
 
 from greenlet import getcurrent, greenlet
 
+from bkspark.ledger.handles import grouping
 from tests.kit.faulty import Crash
 from tests.simulation.exhaustive.dependence import Access
+from tests.simulation.mutants import changed
 
 STEPS_PER_SECOND = 5000
 NEVER = 2**62
@@ -210,9 +212,16 @@ class Scheduler:
     def run(self) -> None:
         """Step until every task has ended.
 
+        A writer's entries do not wait for more of them to share a record: so as many records as
+        possible are in flight, also in schedules of few small entries.
+
         Raises:
             Violation: one was found, or the schedule does not end.
         """
+        with changed((grouping, "GATHERED_BYTES_MAX", 0)):
+            self._run()
+
+    def _run(self) -> None:
         try:
             while self._tasks:
                 self.step += 1

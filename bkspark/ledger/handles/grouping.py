@@ -13,6 +13,9 @@ from bkspark.protocol.writer.adding import PendingAdd
 GROUP_ENTRIES_MAX = 10_000
 GROUP_BYTES_MAX = 4 * 2**20
 
+GATHERED_BYTES_MAX = GROUP_BYTES_MAX
+"""Submissions of so many bytes are sent although an earlier record is in flight."""
+
 HELD_BYTES_MAX = 32 * 2**20
 HELD_SUBMISSIONS_MAX = 50_000
 """Limits of a writer with deferred sync; beyond them it writes unasked. The bytes are half of those
@@ -76,6 +79,10 @@ class OpenGroup:
 
     Args:
         is_held: hold them until ``let_go``, or until there are too many (deferred sync).
+
+    Attributes:
+        is_due: whether the last submission may be sent at once: it is the first to be sent, or it
+            fills a record.
     """
 
     def __init__(self, *, is_held: bool) -> None:
@@ -83,6 +90,7 @@ class OpenGroup:
         self._waiting: deque[Submission] = deque()
         self._byte_count = 0
         self._free_count = 0
+        self.is_due = False
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -95,9 +103,24 @@ class OpenGroup:
         """Whether a submission may be sent."""
         return self._free_count > 0
 
+    @property
+    def fills_a_record(self) -> bool:
+        """Whether the next record can take no further submissions; only if ``has_next``.
+
+        Rows of a table always have a record of their own.
+        """
+        is_full = self._byte_count >= GATHERED_BYTES_MAX or len(self._waiting) >= GROUP_ENTRIES_MAX
+        return is_full or isinstance(self._waiting[0].rows, pa.RecordBatch)
+
     def add(self, submitted: Submission) -> None:
+        before = self._byte_count
         self._waiting.append(submitted)
-        self._byte_count += submitted.byte_count
+        self._byte_count = size = before + submitted.byte_count
+        self.is_due = (
+            not self._free_count
+            or before < GATHERED_BYTES_MAX <= size
+            or len(self._waiting) == GROUP_ENTRIES_MAX
+        )
         if not self._is_held:
             self._free_count += 1  # none is held
         elif self._byte_count >= HELD_BYTES_MAX or len(self._waiting) >= HELD_SUBMISSIONS_MAX:

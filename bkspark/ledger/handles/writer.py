@@ -286,9 +286,9 @@ class WriterRunner:
         """
         with self._lock:
             if not self.backlog.has_ended:
-                is_next = not self.backlog.gathered.has_next
                 last = self.backlog.add(submitted)
-                if is_next and self._may_send:  # else sending earlier rows sends these too
+                # Else sending earlier rows sends these too.
+                if self.backlog.gathered.is_due and self._may_send:
                     self._leave(self._turn())
                 return last
         raise self._never_sent()
@@ -474,9 +474,17 @@ class WriterRunner:
 
     @property
     def _may_send(self) -> bool:
-        """Whether to send: callers must know of acknowledgements before a record states them."""
-        may_submit = self.machine.may_submit and self.backlog.gathered.has_next
-        return may_submit and not self._teller.is_busy and not self._lanes.is_congested
+        """Whether to send: callers must know of acknowledgements before a record states them.
+
+        While bookies store earlier entries, further entries gather for a record together: a record
+        costs as much as many entries.
+        """
+        gathered = self.backlog.gathered
+        if not (gathered.has_next and self.machine.may_submit):
+            return False
+        if self._teller.is_busy or self._lanes.is_congested:
+            return False
+        return gathered.fills_a_record or not self.machine.pending.awaits_copies
 
     @property
     def _may_stop(self) -> bool:

@@ -285,6 +285,11 @@ class PendingAdds:
             last = add.last_entry_id
         return None if last is None else CheckTicket(last, self._replacements)
 
+    @property
+    def awaits_copies(self) -> bool:
+        """Whether an add is not complete; complete adds only await the metadata check."""
+        return not all(add.is_complete(self.needed(add)) for add in self._pending)
+
     def needed(self, add: PendingAdd) -> Quorum:
         """Return the quorum that makes the add complete (rules 2 and 9)."""
         must_be_full = self.lagging is not None and add.names_entry_logs

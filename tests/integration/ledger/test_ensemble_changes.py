@@ -19,6 +19,7 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.format import layout
+from bkspark.ledger.handles import grouping
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.protocol.bookies import FAILURES_MAX
@@ -123,6 +124,7 @@ def test_rb_07_what_a_replaced_bookie_had_counted_is_taken_back(
     """Entry 0 is on the bookie at 0, which then fails with entry 1; the one at 1 stores it next."""
     if not takes_back:
         monkeypatch.setattr(PendingAdds, "replace_members", lambda *_: None)
+    monkeypatch.setattr(grouping, "GATHERED_BYTES_MAX", 0)  # entry 1 does not wait for entry 0
     gate = Gate(memory_rig.faults)
     handle = keeper.create_ledger()
     before = names_of(handle)

@@ -49,6 +49,19 @@ def test_a_group_needs_the_write_sets_of_its_entries(
     assert pending.push(count).write_sets == write_sets
 
 
+def test_adds_await_copies_until_each_has_its_ack_quorum() -> None:
+    pending = PendingAdds(Quorum(3, 3, 2))
+    assert not pending.awaits_copies
+    for entry_id in (0, 1):
+        pending.push(1)
+        pending.count(0, entry_id, entry_id)
+        assert pending.awaits_copies
+        pending.count(2, entry_id, entry_id)
+        assert not pending.awaits_copies
+    assert acknowledged(pending) == [0, 1]
+    assert not pending.awaits_copies
+
+
 def test_a_lac_is_said_by_the_next_record_or_by_a_confirmation_when_nothing_is_pending() -> None:
     """Rule 5: what lies before a confirmation in a journal is confirmed by it."""
     pending = PendingAdds(Quorum(1, 1, 1))

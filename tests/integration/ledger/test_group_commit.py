@@ -1,0 +1,147 @@
+"""Group commit: entries that come while bookies store a record share the next record."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+
+import pyarrow as pa
+import pytest
+
+from bkspark.bookkeeper import BookKeeper
+from bkspark.ledger.handles import grouping
+from bkspark.ledger.handles.grouping import OpenGroup, Submission
+from bkspark.ledger.handles.promise import Promise
+from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.ledger.handles.write_handle import WriteHandle
+from tests.integration.hand_writer import Gate
+from tests.integration.rig import SCHEMA, Rig, rows_from
+from tests.integration.waiting import wait_for_all_copies, wait_until
+from tests.kit.faulty import METADATA
+
+SILENT = WriterSettings(explicit_lac_ms=0)
+"""An idle writer adds no record."""
+
+
+@pytest.fixture
+def keeper(memory_rig: Rig) -> Iterator[BookKeeper]:
+    with memory_rig.faults.installed(), BookKeeper(memory_rig.uri) as keeper:
+        yield keeper
+
+
+def ids_of(futures: list["Future[int]"]) -> list[int]:
+    return [future.result(60) for future in futures]
+
+
+def pushed(handle: WriteHandle) -> int:
+    """The last entry in a record."""
+    with handle._writer._lock:
+        return handle._writer.machine.pending.last_add_pushed
+
+
+def is_complete(handle: WriteHandle, entry_id: int) -> bool:
+    """Whether the entry awaits the metadata check alone."""
+    with handle._writer._lock:
+        pending = handle._writer.machine.pending
+        return pending.last_add_pushed == entry_id and not pending.awaits_copies
+
+
+def records_of(rig: Rig) -> int:
+    """How many records bookies were asked to store."""
+    return sum(operation.call == "append" for operation in rig.faults.trace)
+
+
+def test_entries_that_come_while_bookies_store_a_record_share_the_next(
+    memory_rig: Rig, keeper: BookKeeper
+) -> None:
+    gate = Gate(memory_rig.faults)
+    handle = keeper.create_ledger(settings=SILENT)
+    gate.close(*memory_rig.urls)
+    futures = [handle.append_async(b"%d" % n) for n in range(20)]
+    assert pushed(handle) == 0
+    gate.open()
+    assert ids_of(futures) == list(range(20))
+    wait_for_all_copies(handle)
+    assert records_of(memory_rig) == 2 * 3
+    handle.close()
+    entries = keeper.open_ledger(handle.ledger_id).read()
+    assert [entry.value for entry in entries] == [b"%d" % n for n in range(20)]
+
+
+def test_callers_at_once_share_a_record(memory_rig: Rig, keeper: BookKeeper) -> None:
+    gate = Gate(memory_rig.faults)
+    handle = keeper.create_ledger(settings=SILENT)
+    gate.close(*memory_rig.urls)
+    told: list[int] = []
+    callers = [threading.Thread(target=lambda: told.append(handle.append(b"x"))) for _ in range(9)]
+    for caller in callers:
+        caller.start()
+    wait_until(lambda: handle._writer.backlog.last_taken == 8)
+    gate.open()
+    for caller in callers:
+        caller.join(60)
+    assert sorted(told) == list(range(9))
+    wait_for_all_copies(handle)
+    assert records_of(memory_rig) == 2 * 3
+    handle.close()
+
+
+def test_the_next_record_is_stored_during_the_metadata_check_of_the_one_before(
+    memory_rig: Rig, keeper: BookKeeper
+) -> None:
+    gate = Gate(memory_rig.faults, "is_current")
+    handle = keeper.create_ledger(settings=SILENT)
+    gate.close(METADATA)
+    first = handle.append_async(b"0")
+    wait_until(lambda: is_complete(handle, 0))
+    second = handle.append_async(b"1")
+    wait_until(lambda: is_complete(handle, 1))
+    assert (first.done(), second.done()) == (False, False)
+    gate.open()
+    assert ids_of([first, second]) == [0, 1]
+    handle.close()
+
+
+def test_what_fills_a_record_does_not_wait(
+    memory_rig: Rig, keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bookies have the next large record at hand when they have stored the one before."""
+    for name in ("GROUP_BYTES_MAX", "GATHERED_BYTES_MAX"):
+        monkeypatch.setattr(grouping, name, 1000)
+    gate = Gate(memory_rig.faults)
+    handle = keeper.create_ledger(settings=SILENT)
+    gate.close(*memory_rig.urls)
+    futures = [handle.append_async(b"x" * 300) for _ in range(4)]
+    assert pushed(handle) == 0
+    futures.append(handle.append_async(b"x" * 300))
+    assert pushed(handle) == 3, "a record takes no more of them"
+    gate.open()
+    assert ids_of(futures) == list(range(5))
+    handle.close()
+
+
+def test_rows_of_tables_share_no_record_and_do_not_wait(
+    memory_rig: Rig, keeper: BookKeeper
+) -> None:
+    gate = Gate(memory_rig.faults)
+    handle = keeper.create_ledger(schema=SCHEMA)
+    gate.close(*memory_rig.urls)
+    tables = [pa.Table.from_batches([rows_from(5 * n, 5)]) for n in range(3)]
+    futures = [handle.append_many_async(table) for table in tables]
+    assert pushed(handle) == 14
+    gate.open()
+    assert ids_of(futures) == [4, 9, 14]
+    handle.close()
+
+
+def test_a_gathered_group_is_due_with_its_first_and_when_it_is_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(grouping, "GROUP_ENTRIES_MAX", 4)
+    group, due = OpenGroup(is_held=False), list[bool]()
+    for _ in range(6):
+        group.add(Submission([b"x"], 1, 1, Promise()))
+        due.append(group.is_due)
+    assert due == [True, False, False, True, False, False]
+    assert group.fills_a_record
+    assert len(group.take()) == 4
+    assert not group.fills_a_record
