@@ -120,6 +120,7 @@ class Patience:
 # a sign of a hanging place only after its full time limit.
 
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 ASK_AGAIN_SECONDS = 60.0
@@ -249,6 +250,11 @@ class PatientStore:
         self.pays_to_read = pays_to_read(inner)
         self.sessions = sessions_of(inner)
         self.watchable = watchable(inner)
+        # What a store can do besides is asked of its attributes, so it has them or has them not.
+        if isinstance(inner, ListsNames):
+            self.names = self._patiently(inner.names)
+        if isinstance(inner, ReadsTogether):
+            self.get_keys = self._patiently(inner.get_keys)
 
     @property
     def uri(self) -> str:
@@ -276,6 +282,13 @@ class PatientStore:
 
     def close(self) -> None:
         self._inner.close()
+
+    def _patiently(self, ask: Callable[[S], T]) -> Callable[[S], T]:
+        def patiently(asked: S) -> T:
+            with patience.seconds(self._seconds):
+                return ask(asked)
+
+        return patiently
 
 
 def patient(store: MetadataStore, seconds: float | None) -> MetadataStore:

@@ -76,6 +76,8 @@ from bkspark.progress import Countdown
 SESSION_SECONDS = 6.0
 # Longer than a session, so that one host that swallows packets does not hide the others.
 CONNECT_SECONDS = 8.0
+# After this part of the time it is asked why there is no connection.
+_UNASKED = 0.25
 # Longer than the servers need to choose a new leader, and to restart one after the other. The
 # default (``patience``).
 ANSWER_SECONDS = patience.DEFAULT_SECONDS
@@ -143,6 +145,7 @@ class ZooKeeperSession:
         self._lock = threading.Lock()
         self._connection: _Connection | None = None
         self._was_connected = False
+        self._trouble = ""
         self._finalizer: weakref.finalize[[KazooClient, int], ZooKeeperSession] | None = None
 
     def commit(self, doing: str, operations: Sequence[Operation]) -> None:
@@ -412,9 +415,15 @@ class ZooKeeperSession:
         if not self._was_connected:
             limit = Countdown(CONNECT_SECONDS)  # the address may be wrong
         # Not start(): it may block for long in stopping again.
-        if not _is_set(client.start_async(), limit):
-            _stop_in_background(client, self._pid)
-            raise self._unanswered(limit)
+        started, told = client.start_async(), environment.inbox()
+        if not _is_set(started, limit, spare=limit.left() * (1 - _UNASKED)):
+            # Handshakes may take long, so they have the rest of the same time, beside the client.
+            environment.start(lambda: told.put(trouble(self._hosts)), "zookeeper-trouble")
+            if not _is_set(started, limit):
+                _stop_in_background(client, self._pid)
+                self._trouble = "" if told.empty() else told.get()
+                raise self._unanswered(limit)
+        self._trouble = ""
         return _Connection(client, given, idle_seconds, _Watched(client))
 
     def _unanswered(self, limit: Countdown) -> OutcomeUnknownError:
@@ -422,7 +431,7 @@ class ZooKeeperSession:
             f"no ZooKeeper server answered at {self._hosts} within {limit.seconds:g} s; "
             "nothing was sent",
             hint="check the address, and that a majority of the servers runs and is connected"
-            + trouble(self._hosts),
+            + self._trouble,
         )
 
     def _abandon(self, connection: "_Connection") -> None:
@@ -613,11 +622,15 @@ def _limit() -> Countdown:
     return Countdown(ANSWER_SECONDS if chosen is None else chosen)
 
 
-def _is_set(event: threading.Event, limit: Countdown) -> bool:
-    """Wait for ``event`` within ``limit``, reporting progress to tasks that wait for the caller."""
+def _is_set(event: threading.Event, limit: Countdown, spare: float = 0.0) -> bool:
+    """Wait for ``event`` within ``limit``, reporting progress to tasks that wait for the caller.
+
+    Args:
+        spare: seconds of the limit that must be left.
+    """
     while not event.is_set():
-        seconds = limit.step()
-        if not seconds:
+        seconds = min(limit.step(), limit.left() - spare)
+        if seconds <= 0:
             return False
         progress.made()
         event.wait(seconds)

@@ -4,6 +4,7 @@ import secrets
 import threading
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from bkspark.cluster.hanging import STORE_SECONDS
 from bkspark.errors import InvalidRequestError
 from bkspark.ledger.handles.settings import USUAL
 from bkspark.metadata import patience
+from bkspark.metadata.contract import ListsNames, ReadsTogether
 
 
 @pytest.fixture
@@ -72,6 +74,21 @@ def test_every_call_inside_knows_it_also_from_another_task(uri: str) -> None:
     assert seen[0][0] == 70
     assert seen[0][1] != threading.get_ident()
     assert patience.chosen() is None
+
+
+@pytest.mark.parametrize("kind", ["file", "memory"])
+def test_a_store_can_do_the_same_with_a_time_limit_of_the_client(kind: str, tmp_path: Path) -> None:
+    """Or each search for bookies would read all records of them."""
+    uri = (tmp_path / "metadata").as_uri() if kind == "file" else f"memory://{tmp_path.name}"
+    init_cluster(uri, [f"memory://{secrets.token_hex(8)}" for _ in range(3)], accepts_risk=True)
+    usual, limited = Cluster(uri), Cluster(uri, 70)
+    for ability in (ListsNames, ReadsTogether):
+        inner: Any = limited.store._inner
+        assert isinstance(inner, ability) == isinstance(usual.store._inner, ability)
+        assert isinstance(inner, ability) == (kind == "file")
+    assert [*limited.store.get_some("bookies", sorted)] == ["bookie-1", "bookie-2", "bookie-3"]
+    for cluster in (usual, limited):
+        cluster.store.close()
 
 
 def test_an_entry_has_time_for_the_metadata_check() -> None:

@@ -162,6 +162,31 @@ class TestConnection:
         wait_for(lambda: all(client.is_stopped for client in servers.clients))
         assert servers.requests == []
 
+    def test_the_question_what_the_trouble_is_takes_no_longer(
+        self, servers: Servers, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        over = threading.Event()
+        monkeypatch.setattr(zookeeper_session, "CONNECT_SECONDS", 0.01)
+        monkeypatch.setattr(zookeeper_session, "trouble", lambda _hosts: str(over.wait(60)))
+        servers.is_up = False
+        try:
+            with pytest.raises(OutcomeUnknownError) as caught:
+                open_store(URI).get(KEY)
+        finally:
+            over.set()
+        assert caught.value.hint.endswith("runs and is connected")
+
+    def test_what_the_trouble_is_is_said(
+        self, servers: Servers, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(zookeeper_session, "CONNECT_SECONDS", 0.5)
+        monkeypatch.setattr(zookeeper_session, "_UNASKED", 0.0)
+        monkeypatch.setattr(zookeeper_session, "trouble", lambda _hosts: "; no TLS")
+        servers.is_up = False
+        with pytest.raises(OutcomeUnknownError) as caught:
+            open_store(URI).get(KEY)
+        assert caught.value.hint.endswith("; no TLS")
+
     def test_a_caller_waits_for_another_that_connects_within_its_own_time_limit(
         self, servers: Servers, store: MetadataStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
