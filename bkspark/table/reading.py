@@ -289,7 +289,8 @@ class _Reading:
         more = " and more" if len(left) > _SHOWN_MAX else ""
         raise TableChangedError(
             f"{count} offsets are not in the table at {shown_url(self._table.url)}: {shown}{more}",
-            hint="restore the version that the log wrote, or accept the change",
+            hint="RESTORE the table to a version that has them; if it was meant: `bkspark offload "
+            "LOG --accept-changes`",
             missing=tuple(left),
         )
 

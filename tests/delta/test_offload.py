@@ -1,5 +1,7 @@
 """Rows of every type go to a table of Delta's own making, and what its owner changes is noticed."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.errors import TableChangedError
 from tests.integration.rig import Rig
 
+Conf = Callable[[dict[str, str]], AbstractContextManager[None]]
 LOG = "flights"
 COLUMNS = (
     "id",
@@ -79,7 +82,13 @@ def segments(rig: Rig) -> list[tuple[int, int]]:
     return [] if tier is None else [(one.begin, one.end) for one in tier.segments]
 
 
-def test_a_log_of_all_types_is_offloaded(delta_spark: SparkSession, rig: Rig, place: str) -> None:
+def codecs(place: str) -> set[str]:
+    return {file.name.split(".")[-2] for file in Path(place).glob("*.parquet")}
+
+
+def test_a_log_of_all_types_is_offloaded(
+    delta_spark: SparkSession, rig: Rig, place: str, conf: Conf
+) -> None:
     def offload(**given: object) -> int:
         report = verbs.offload(
             rig.uri, log=LOG, accept_single_copy=True, spark=delta_spark, **given
@@ -88,8 +97,11 @@ def test_a_log_of_all_types_is_offloaded(delta_spark: SparkSession, rig: Rig, pl
 
     assert offload(table=place) == 100
     append(delta_spark, rig)
+    assert codecs(place) == {"zstd"}
     delta_spark.sql(f"OPTIMIZE delta.`{place}`")
-    assert offload() == 100
+    with conf({"spark.sql.parquet.compression.codec": "gzip"}):
+        assert offload() == 100
+    assert "gz" in codecs(place)
     delta_spark.sql(f"OPTIMIZE delta.`{place}` ZORDER BY (b)")
     delta_spark.sql(f"VACUUM delta.`{place}` RETAIN 0 HOURS")
     assert offload() == 0

@@ -147,7 +147,7 @@ def free_offloaded(cluster: Cluster, due: FreeingDue) -> TierOutcome:
             for step in _carried_out(cluster, log.name, due, outcome):
                 outcome.steps.append(step)
         except BookKeeperError as error:
-            why = " ".join(part for part in (str(error.args[0]), error.hint) if part)
+            why = "; ".join(part for part in (str(error.args[0]), error.hint) if part)
             outcome.left.append(Left(f"log {log.name}", f"nothing was freed: {why}"))
     return outcome
 

@@ -17,7 +17,12 @@ from bkspark.admin.offloading.checking import TableView, require_segments, table
 from bkspark.admin.offloading.freeing import change_seen
 from bkspark.admin.offloading.offload import VERB, OffloadRequest, require_durable
 from bkspark.cluster.cluster import Cluster
-from bkspark.errors import InvalidRequestError, MetadataVersionError, TableChangedError
+from bkspark.errors import (
+    InvalidRequestError,
+    MetadataVersionError,
+    NoSuchTableError,
+    TableChangedError,
+)
 from bkspark.protocol.log import offloading
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.tier import Tier
@@ -90,7 +95,14 @@ def move(
 
 def _view_of(cluster: Cluster, log: LogRecord, tier: Tier, url: str) -> TableView:
     """Look at the table there, which must be a copy of the log's (rule 1)."""
-    view = table_view(url, tier.columns)
+    try:
+        view = table_view(url, tier.columns)
+    except NoSuchTableError as error:
+        raise NoSuchTableError(
+            error.args[0],
+            hint=f"the table of log {log.name!r} is at {shown_url(tier.table_url)}: copy its "
+            "folder to the new address first; to begin anew with another table: --restart",
+        ) from error
     found = view.snapshot
     _require_same(log, tier, url, found)
     if not refusals.epoch_in(cluster.cluster_id, log, found):

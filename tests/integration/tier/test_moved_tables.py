@@ -143,7 +143,7 @@ def test_a_wrong_copy_is_refused_and_nothing_changes(
 
 
 def test_a_place_without_a_table_is_refused(scene: MemoryScene, tmp_path: Path) -> None:
-    with pytest.raises(NoSuchTableError):
+    with pytest.raises(NoSuchTableError, match=r"copy its folder .* another table: --restart"):
         move(scene, (tmp_path / "nothing").as_uri())
     with Cluster(scene.rig.uri) as cluster, pytest.raises(InvalidRequestError, match="one copy"):
         moving.move(cluster, LOG, OffloadRequest((tmp_path / "nothing").as_uri()))
