@@ -57,7 +57,8 @@ BROKEN = {
         Rules(looks_before_releasing=False),
         "T2",
     ),
-    "the id is not compared": (COLLECTED, Rules(compares_id=False), "T1"),
+    "the id is not compared": (COLLECTED, Rules(compares_id=False), "T2"),
+    "readers do not compare the commit": (COLLECTED, Rules(compares_commit=False), "T1"),
     "a collection changes another tier than it looked at": (
         Scope(("offload a ledger", "collect")),
         Rules(wants_the_tier=False),

@@ -9,7 +9,7 @@ from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerSta
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.log.contents import LogSettings
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.tier import Tier
+from bkspark.protocol.log.tier import TableVersion, Tier
 
 NAME, URL = "events", "file:///tables/events"
 TABLE_ID, OTHER_ID = "an-id", "another-id"
@@ -22,10 +22,10 @@ FAULTS = (
     *("lost", "deleted", "updated", "doubled", "restored", "replaced", "older"),
     *("lied", "overwritten"),
 )
-SILENT = ("lied", "overwritten")
-"""Changed rows of which no later commit tells: only digests show them, not a read."""
+SILENT = ("lied",)
+"""Changed rows of which no commit tells: only digests show them, not a read."""
 
-UNTOLD = ("lost", "replaced", "older", *SILENT)
+UNTOLD = ("lost", "replaced", "older", "overwritten", *SILENT)
 """After them the verified version is not in the table any more, or the table says what is not."""
 
 KIND_OF = {name: "silent" if name in SILENT else "untold" for name in UNTOLD} | {
@@ -72,6 +72,7 @@ class Client(NamedTuple):
         log: the record that it has read, by its number.
         rows: that it has read from the log, or nothing.
         seen: the version of the table that it has looked at.
+        commit: the digest of that version's commit.
         epoch: that the table named.
         first: the first offset of the log at the second reading of the record.
         tries: how often it began anew.
@@ -83,6 +84,7 @@ class Client(NamedTuple):
     seen: int = -1
     first: int = 0
     epoch: str = ""
+    commit: str = ""
     tries: int = 0
 
     @property
@@ -121,6 +123,7 @@ class Rules:
     looks_before_freeing: bool = True
     looks_before_releasing: bool = True
     compares_id: bool = True
+    compares_commit: bool = True
     wants_the_tier: bool = True
 
 
@@ -198,7 +201,8 @@ def rows_of(log: LogRecord, begin: int, end: int) -> tuple[Row, ...]:
 
 def abstract_view(table: Table) -> Any:
     """The newest version, and the commits before it, as the product's decisions want them."""
-    newest = SimpleNamespace(version=len(table) - 1, table_id=table[-1].table_id)
+    number, commit = version_of(table)
+    newest = SimpleNamespace(version=number, table_id=table[-1].table_id, commit=commit)
 
     def commits(after: int, upto: int) -> list[Any]:
         return [
@@ -206,7 +210,16 @@ def abstract_view(table: Table) -> Any:
             for n in range(max(0, after + 1), upto + 1)
         ]
 
-    return SimpleNamespace(snapshot=newest, table=SimpleNamespace(commits=commits))
+    def commit_digest(version: int) -> str:
+        return version_of(table[: version + 1]).commit
+
+    seen = SimpleNamespace(commits=commits, commit_digest=commit_digest)
+    return SimpleNamespace(snapshot=newest, table=seen)
+
+
+def version_of(table: Table) -> TableVersion:
+    """The newest version, with the digest of its commit."""
+    return TableVersion(len(table) - 1, str(hash(table[-1])))
 
 
 def tier_of(log: LogRecord) -> Tier:

@@ -37,6 +37,7 @@ from tests.simulation.states.tier_world import (
     log_of,
     rows_of,
     tier_of,
+    version_of,
 )
 
 Step = tuple[str, World]
@@ -89,6 +90,8 @@ class Promises:
         view = abstract_view(table)
         if not self._scope.rules.compares_id:
             view.snapshot.table_id = tier.table_id
+        if not self._scope.rules.compares_commit:
+            view.snapshot.commit = ""
         try:
             require_verified_rows(log.name, tier, view.table, view.snapshot)
         except TableChangedError:
@@ -187,7 +190,7 @@ class TierSteps:
             log = offloading.with_intent(log, EPOCH, intent)
             table = _appended(table, EPOCH, end, rows_of(log, begin, end))
             segment = offloading.segment_of(log, begin, end, PAGE, 0)
-            found = TierTable(URL, TABLE_ID, TableVersion(len(table) - 1))
+            found = TierTable(URL, TABLE_ID, version_of(table))
             log = offloading.finished(log, EPOCH, intent.attempt, segment, found)
         return log, table
 
@@ -370,7 +373,7 @@ class TierSteps:
         log, intent = self.logs[client.log], tier_of(self.logs[client.log]).intent
         assert intent is not None
         segment = offloading.segment_of(log, intent.end - 1, intent.end, PAGE, 0)
-        version = tier_of(log).verified_version
+        version = tier_of(log).table.verified
         change = partial(self._finished, client, intent=intent, segment=segment, version=version)
         return "all is truncated", self._change(world, number, change, client.again)
 
@@ -388,7 +391,8 @@ class TierSteps:
             is_there = table[-1].end_of(tier.epoch) >= intent.end
         if not is_there or not self._is_unchanged(table, log, client.first):
             return self._fails_look(world, number, log)
-        return "verifies", self._with(world, number, "finishes", seen=version)
+        commit = version_of(table).commit
+        return "verifies", self._with(world, number, "finishes", seen=version, commit=commit)
 
     def _offload_finishes(self, world: World, number: int, client: Client) -> Step:
         log, intent = self.logs[client.log], tier_of(self.logs[client.log]).intent
@@ -396,7 +400,11 @@ class TierSteps:
         begin = max(intent.begin, client.first)
         segment = offloading.segment_of(log, begin, intent.end, PAGE, 0)
         change = partial(
-            self._finished, client, intent=intent, segment=segment, version=client.seen
+            self._finished,
+            client,
+            intent=intent,
+            segment=segment,
+            version=TableVersion(client.seen, client.commit),
         )
         return "stores the segment", self._change(world, number, change, client.again)
 
@@ -407,23 +415,23 @@ class TierSteps:
         *,
         intent: Intent,
         segment: TierSegment,
-        version: int,
+        version: TableVersion,
     ) -> LogRecord:
         log = self.logs[client.log]
         record = record.still_of(log.generation)
-        epoch, table = tier_of(log).epoch, TierTable(URL, TABLE_ID, TableVersion(version))
+        epoch, table = tier_of(log).epoch, TierTable(URL, TABLE_ID, version)
         return offloading.finished(record, epoch, intent.attempt, segment, table)
 
     def _offload_looks_again(self, world: World, number: int, client: Client) -> Step:
         log = self.logs[client.log]
-        tier, version = tier_of(log), len(world.table) - 1
+        tier, version = tier_of(log), version_of(world.table)
         if self._is_another(tier, world.table[-1]):
             return self._fails_look(world, number, log)
-        if version == tier.verified_version:
+        if version == tier.table.verified:
             return "has nothing to look at", self._ends(world, number)
         if not self._is_unchanged(world.table, log, log.first_offset):
             return self._fails_look(world, number, log)
-        return "looks again", self._with(world, number, "verifies again", seen=version)
+        return "looks again", self._seen(world, number, "verifies again", version)
 
     def _offload_verifies_again(self, world: World, number: int, client: Client) -> Step:
         log, now = self.logs[client.log], self.logs[world.log]
@@ -437,7 +445,8 @@ class TierSteps:
 
         def change(record: LogRecord) -> LogRecord:
             record = record.still_of(log.generation)
-            return offloading.verified_again(record, tier_of(log).epoch, TableVersion(client.seen))
+            seen = TableVersion(client.seen, client.commit)
+            return offloading.verified_again(record, tier_of(log).epoch, seen)
 
         return "stores its look", self._change(world, number, change, ENDED)
 
@@ -487,8 +496,7 @@ class TierSteps:
         log = self.logs[client.log]
         step, tier = next_step(log, NOW), tier_of(log)
         assert step is not None
-        version = len(world.table) - 1
-        looked = with_client(world, number, client._replace(phase="frees", seen=version))
+        looked = self._seen(world, number, "frees", version_of(world.table))
         rules = self._rules
         if not (rules.looks_before_releasing if step.is_release else rules.looks_before_freeing):
             return "does not look", looked
@@ -502,7 +510,7 @@ class TierSteps:
     def _collect_frees(self, world: World, number: int, client: Client) -> Step:
         log = self.logs[client.log]
         step, tier = next_step(log, NOW), tier_of(log)
-        seen = TableVersion(client.seen)
+        seen = TableVersion(client.seen, client.commit)
         assert step is not None
 
         def change(record: LogRecord) -> LogRecord:
@@ -557,6 +565,9 @@ class TierSteps:
                 return offloading.forgotten(offloading.taken_back(record, epoch), epoch)
 
             yield "forgets the table", self._change(world, number, change, ENDED)
+
+    def _seen(self, world: World, number: int, phase: str, version: TableVersion) -> World:
+        return self._with(world, number, phase, seen=version.number, commit=version.commit)
 
     def _with(self, world: World, number: int, phase: str, **changes: object) -> World:
         client = world.clients[number]._replace(phase=phase, **changes)  # type: ignore[arg-type]
