@@ -75,12 +75,12 @@ MUTANTS = (
     Mutant(
         "each entry has a record of its own while few are in flight",
         "WriterRunner._may_send",
-        Replace("gathered.fills_a_record or not self.machine.pending.awaits_copies", "True"),
+        Replace("self._turns.pauses.is_on or self.machine.pending.awaits_copies", "False"),
         (f"{GROUPS}::test_callers_at_once_share_a_record",),
     ),
     Mutant(
         "what fills a record waits for the bookies",
-        "OpenGroup.fills_a_record",
+        "OpenGroup.is_long",
         Replace("self._byte_count >= GATHERED_BYTES_MAX", "False"),
         (f"{GROUPS}::test_what_fills_a_record_does_not_wait",),
     ),
@@ -91,5 +91,17 @@ MUTANTS = (
             "not all(add.is_complete(self.needed(add)) for add in self._pending)", "bool(self)"
         ),
         (f"{ADDING}::test_adds_await_copies_until_each_has_its_ack_quorum",),
+    ),
+    Mutant(
+        "callers that were told together have records of their own",
+        "WriterRunner._may_send",
+        Replace("self._turns.pauses.is_on", "False"),
+        (f"{GROUPS}::test_callers_that_were_told_together_share_a_record_again[2]",),
+    ),
+    Mutant(
+        "a writer pauses however rarely callers come back",
+        "Pauses.end",
+        Replace("min(2 * self._left_out + 1, PAUSES_LEFT_OUT_MAX)", "0"),
+        (f"{GROUPS}::test_pauses_that_bring_no_callers_back_become_rare",),
     ),
 )

@@ -16,6 +16,10 @@ GROUP_BYTES_MAX = 4 * 2**20
 GATHERED_BYTES_MAX = GROUP_BYTES_MAX
 """Submissions of so many bytes are sent although an earlier record is in flight."""
 
+PAUSE_SECONDS = 0.00005
+PAUSES_LEFT_OUT_MAX = 64
+"""A pause for callers to come back, and how many are left out where callers do not."""
+
 HELD_BYTES_MAX = 32 * 2**20
 HELD_SUBMISSIONS_MAX = 50_000
 """Limits of a writer with deferred sync; beyond them it writes unasked. The bytes are half of those
@@ -109,8 +113,12 @@ class OpenGroup:
 
         Rows of a table always have a record of their own.
         """
-        is_full = self._byte_count >= GATHERED_BYTES_MAX or len(self._waiting) >= GROUP_ENTRIES_MAX
-        return is_full or isinstance(self._waiting[0].rows, pa.RecordBatch)
+        return self.is_long or isinstance(self._waiting[0].rows, pa.RecordBatch)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether there are as many submissions as a record takes."""
+        return self._byte_count >= GATHERED_BYTES_MAX or len(self._waiting) >= GROUP_ENTRIES_MAX
 
     def add(self, submitted: Submission) -> None:
         before = self._byte_count
@@ -167,3 +175,38 @@ def _fits(first: Submission, following: Submission, rows: int, size: int) -> boo
         and rows + following.row_count <= GROUP_ENTRIES_MAX
         and size + following.byte_count <= GROUP_BYTES_MAX
     )
+
+
+class Pauses:
+    """Decides when to send a little later, so that callers share a record again.
+
+    Callers of one record are told at once. The first to append again would have a record of its
+    own, and the others would share the next: twice as many records as with a pause.
+
+    Attributes:
+        is_on: whether small groups are not sent.
+    """
+
+    def __init__(self) -> None:
+        self.is_on = False
+        self._expected = 0
+        self._left_out = 0
+        self._to_leave_out = 0
+
+    def told(self, count: int, gathered: OpenGroup) -> None:
+        """Begin a pause, perhaps: ``count`` callers were told, and no record is in flight."""
+        waiting = len(gathered)
+        if self.is_on or count < 2 or waiting >= count or gathered.is_long:
+            return
+        if self._to_leave_out:
+            self._to_leave_out -= 1
+        else:
+            self.is_on, self._expected = True, count + waiting
+
+    def end(self, gathered: OpenGroup) -> None:
+        """End the pause; the next ones are left out if few callers have come back."""
+        if 2 * len(gathered) >= self._expected:
+            self._left_out = 0
+        else:
+            self._left_out = min(2 * self._left_out + 1, PAUSES_LEFT_OUT_MAX)
+        self.is_on, self._to_leave_out = False, self._left_out

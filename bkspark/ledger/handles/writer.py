@@ -31,7 +31,7 @@ from bkspark.errors import (
 from bkspark.format.journal import EncodedRecord
 from bkspark.ledger.handles.backlog import Backlog
 from bkspark.ledger.handles.entries import RecordEncoder
-from bkspark.ledger.handles.grouping import Group, Submission
+from bkspark.ledger.handles.grouping import PAUSE_SECONDS, Group, Pauses, Submission
 from bkspark.ledger.handles.lane import Appender, Lane, Lanes, seconds_for
 from bkspark.ledger.handles.membership import Membership, News
 from bkspark.ledger.handles.promise import Answers, Promise, Rolls, Teller, Unacknowledged
@@ -203,6 +203,7 @@ class Turns:
         events: not taken yet, each with the version of the metadata it reports.
         is_amid: whether a turn is running.
         check: a metadata check to be made.
+        pauses: for callers that were told together.
         is_over: whether all work is done.
     """
 
@@ -210,6 +211,7 @@ class Turns:
         self.events: deque[News] = deque()
         self.is_amid = False
         self.check: Slow | None = None
+        self.pauses = Pauses()
         self.is_over = False
 
 
@@ -384,6 +386,15 @@ class WriterRunner:
                 lane.come_back()
                 check = self._claimed(self._turn(*news), lane)
                 self._let_tell(lane)
+            self._let_callers_return()
+
+    def _let_callers_return(self) -> None:
+        """After a check, let callers that were told append again before entries are sent."""
+        if self._turns.pauses.is_on:
+            environment.sleep(PAUSE_SECONDS)
+            with self._lock:
+                self._turns.pauses.end(self.backlog.gathered)
+                self._go_on()
 
     def _let_tell(self, lane: Lane) -> None:
         """Let ``lane`` tell when the writer is idle, so that readers learn of the last entries."""
@@ -416,7 +427,11 @@ class WriterRunner:
 
     def _leave(self, check: Slow | None) -> None:
         if check is not None:
-            self._own_work.put(lambda: self._bring(*self._news_of(check)))
+            self._own_work.put(partial(self._make, check))
+
+    def _make(self, check: Slow) -> None:
+        self._bring(*self._news_of(check))
+        self._let_callers_return()
 
     def _aside(self, work: Slow) -> None:
         name = f"ledger-{self.metadata.ledger_id}-change"
@@ -476,15 +491,17 @@ class WriterRunner:
     def _may_send(self) -> bool:
         """Whether to send: callers must know of acknowledgements before a record states them.
 
-        While bookies store earlier entries, further entries gather for a record together: a record
-        costs as much as many entries.
+        While bookies store earlier entries, and while callers come back, further entries gather
+        for a record together: a record costs as much as many entries.
         """
         gathered = self.backlog.gathered
         if not (gathered.has_next and self.machine.may_submit):
             return False
         if self._teller.is_busy or self._lanes.is_congested:
             return False
-        return gathered.fills_a_record or not self.machine.pending.awaits_copies
+        if gathered.fills_a_record:
+            return True
+        return not (self._turns.pauses.is_on or self.machine.pending.awaits_copies)
 
     @property
     def _may_stop(self) -> bool:
@@ -572,6 +589,9 @@ class WriterRunner:
         first = self.answers.first
         results = chain.from_iterable(group.last_numbers(first) for group in groups)
         self._teller.tell(results, partial(self._told, last))
+        if not (self._teller.is_busy or self.machine.pending):
+            count = sum(len(group.submitted) for group in groups)
+            self._turns.pauses.told(count, self.backlog.gathered)
 
     def _told(self, last: Promise) -> None:
         self.backlog.told(last)

@@ -7,9 +7,10 @@ from concurrent.futures import Future
 import pyarrow as pa
 import pytest
 
+from bkspark import environment
 from bkspark.bookkeeper import BookKeeper
 from bkspark.ledger.handles import grouping
-from bkspark.ledger.handles.grouping import OpenGroup, Submission
+from bkspark.ledger.handles.grouping import OpenGroup, Pauses, Submission
 from bkspark.ledger.handles.promise import Promise
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
@@ -145,3 +146,127 @@ def test_a_gathered_group_is_due_with_its_first_and_when_it_is_full(
     assert group.fills_a_record
     assert len(group.take()) == 4
     assert not group.fills_a_record
+
+
+# --- callers that were told together -------------------------------------------------------------
+
+
+class Pause:
+    """The pause of a writer for its callers, until the test ends it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._begun, self._may_end = threading.Semaphore(0), threading.Semaphore(0)
+        monkeypatch.setattr(environment, "sleep", self._sleep)
+
+    def _sleep(self, seconds: float) -> None:
+        if seconds == grouping.PAUSE_SECONDS:
+            self._begun.release()
+            assert self._may_end.acquire(timeout=60)
+
+    def wait(self) -> None:
+        assert self._begun.acquire(timeout=60)
+
+    def end(self) -> None:
+        self._may_end.release()
+
+
+def told_together(
+    memory_rig: Rig, keeper: BookKeeper, count: int, *, is_called_back: bool = False
+) -> WriteHandle:
+    """A writer whose last record had the entries of ``count`` callers."""
+    gate = Gate(memory_rig.faults)
+    handle = keeper.create_ledger(settings=SILENT)
+    gate.close(*memory_rig.urls)
+    futures = [handle.append_async(b"%d" % n) for n in range(count + 1)]
+    if is_called_back:
+        futures[-1].add_done_callback(lambda _done: None)
+    gate.open()
+    ids_of(futures)
+    wait_for_all_copies(handle)
+    return handle
+
+
+@pytest.mark.parametrize("count", [2, 20])
+def test_callers_that_were_told_together_share_a_record_again(
+    count: int, memory_rig: Rig, keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than a lane tells (``QUICKLY_TOLD_MAX``) are told by the writer's own task."""
+    pause = Pause(monkeypatch)
+    handle = told_together(memory_rig, keeper, count)
+    pause.wait()
+    before = records_of(memory_rig)
+    futures = [handle.append_async(b"%d" % n) for n in range(count)]
+    assert pushed(handle) == count
+    pause.end()
+    assert ids_of(futures) == list(range(count + 1, 2 * count + 1))
+    wait_for_all_copies(handle)
+    assert records_of(memory_rig) == before + 3
+    pause.end()
+    handle.close()
+
+
+def test_a_writer_pauses_no_longer_for_a_full_record(
+    memory_rig: Rig, keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause = Pause(monkeypatch)
+    handle = told_together(memory_rig, keeper, 2)
+    pause.wait()
+    monkeypatch.setattr(grouping, "GATHERED_BYTES_MAX", 1000)
+    assert handle.append(b"x" * 1000) == 3
+    pause.end()
+    handle.close()
+
+
+def test_a_writer_that_pauses_sends_what_waits_before_its_end(
+    memory_rig: Rig, keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause = Pause(monkeypatch)
+    handle = told_together(memory_rig, keeper, 2)
+    pause.wait()
+    future = handle.append_async(b"x")
+    handle._writer.stop()
+    pause.end()
+    assert future.result(60) == 3
+    handle.close()
+
+
+@pytest.mark.parametrize(("count", "is_called_back"), [(1, False), (3, True)])
+def test_there_is_no_pause_for_one_caller_or_before_callbacks(
+    count: int,
+    is_called_back: bool,
+    memory_rig: Rig,
+    keeper: BookKeeper,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Pauses, "end", lambda *_: pytest.fail("there was a pause"))
+    handle = told_together(memory_rig, keeper, count, is_called_back=is_called_back)
+    assert handle.append(b"x") == count + 1
+    handle.close()
+
+
+def gathered(count: int) -> OpenGroup:
+    group = OpenGroup(is_held=False)
+    for _ in range(count):
+        group.add(Submission([b"x"], 1, 1, Promise()))
+    return group
+
+
+def test_a_pause_is_left_out_where_there_is_nothing_to_gain() -> None:
+    for count, waiting in ((1, 0), (0, 0), (3, 3), (3, 9)):
+        pauses = Pauses()
+        pauses.told(count, gathered(waiting))
+        assert not pauses.is_on
+    pauses.told(4, gathered(1))
+    assert pauses.is_on
+
+
+def test_pauses_that_bring_no_callers_back_become_rare(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grouping, "PAUSES_LEFT_OUT_MAX", 5)
+    pauses, left_out = Pauses(), list[int]()
+    for come_back in (0, 1, 0, 0, 2, 0):
+        left_out.append(0)
+        while not pauses.is_on:
+            left_out[-1] += 1
+            pauses.told(4, gathered(0))
+        pauses.end(gathered(come_back))
+    assert left_out == [1, 2, 4, 6, 6, 1]
