@@ -23,7 +23,8 @@ def audit(
     """Find missing copies, and ledgers waiting for recovery.
 
     The report names ledgers, bookies and reasons. An audit reads records and examines files, but
-    reads no rows. Exit status 1 if problems are found.
+    reads no rows. An audit of all ledgers also finds files for the next `collect` to free. Exit
+    status 1 if problems are found.
 
     ``bkspark.verbs`` describes the arguments shared by all commands.
 
@@ -42,6 +43,7 @@ def collect(
     *,
     abandoned_after: float = 604800.0,
     offload_grace: float = 86400.0,
+    full: bool = False,
     dry_run: bool = False,
     spark: SparkSession | None = None,
     tell: Callable[[str], None] | None = None,
@@ -62,6 +64,7 @@ def collect(
             shell also 7d. A longer write fails at commit.
         offload_grace: Delete offloaded ledgers after two looks at their table: the first as
             long after the offload, the second as long after the first, but at most a day.
+        full: Look at all ledgers and all files of bookies, as audits do for collections.
         dry_run: Print the plan; change nothing.
         no_lease: Run even if another run of this command is active.
 

@@ -2,13 +2,16 @@
 
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from bkspark import environment
+from bkspark.admin.sweep import answers
+from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster import bookie_client
 from bkspark.cluster.bookie_client import BookieClient
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.cluster.log_messages import leave_out
 from bkspark.errors import (
     BookieUnavailableError,
@@ -20,8 +23,10 @@ from bkspark.format import layout
 from bkspark.format.cluster import BookieRecord
 from bkspark.format.recovery import AwayBookie, LostBookie
 from bkspark.ledger.recovery.fencing import LastWriter
+from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.recovery.steps import Silence
 
 # --- unreadable bookies --------------------------------------------------------------------------
 # Let maintenance go on without bookies whose metadata records cannot be read.
@@ -177,6 +182,33 @@ def _fences(cluster: Cluster, member: Member) -> list[str]:
         if found.value.state is LedgerState.IN_RECOVERY
         and member in Locations(found.value).last.members
     ]
+
+
+# --- silent --------------------------------------------------------------------------------------
+# The bookies that give no answer now.
+
+
+@dataclass(frozen=True, slots=True)
+class LookForCookie:
+    """Look for the cookie of one bookie; picklable."""
+
+    address: BookieAddress
+
+    def run(self, beat: Heartbeat = no_heartbeat) -> bool | Silence:
+        """Return True if it is there. Runs on: driver thread | executor."""
+        try:
+            with open_bookie(self.address).open_root():
+                beat()
+        except BookieUnavailableError as error:
+            return Silence(str(error))
+        return True
+
+
+def silent_bookies(cluster: Cluster, run: Runner) -> dict[str, str]:
+    """Ask each bookie for its cookie; return the reasons of those that do not show it, by id."""
+    looks = [LookForCookie(address) for address in cluster.addresses().values()]
+    found = answers(run, looks)
+    return {x.address.bookie_id: a.reason for x, a in found if isinstance(a, Silence)}
 
 
 # --- away ----------------------------------------------------------------------------------------

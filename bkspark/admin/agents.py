@@ -60,7 +60,7 @@ END_SECONDS = 5.0
 UPKEEP: Mapping[str, float] = {
     "recover": 600.0,
     "repair": 3_600.0,
-    "collect": 86_400.0,
+    "collect": 3_600.0,
     "audit": 86_400.0,
     "scrub": 604_800.0,
 }

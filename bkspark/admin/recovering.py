@@ -14,9 +14,9 @@ from bkspark.admin.maintenance import (
     Progress,
     Report,
     left_records,
+    noted,
     planned,
 )
-from bkspark.admin.settled_ledgers import RECOVER, SettledLedgers, unclosed_ledgers
 from bkspark.admin.survey import Survey
 from bkspark.admin.sweep import answers_by_ledger, by_member, last_members
 from bkspark.bookie.contract import BookieAddress, BookieRoot
@@ -26,6 +26,7 @@ from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.cluster.log_messages import leave_out, tell
 from bkspark.cluster.password import Password
 from bkspark.cluster.records import Notes
+from bkspark.cluster.settled_ledgers import RECOVER, SettledLedgers, unclosed_ledgers
 from bkspark.errors import (
     BookieUnavailableError,
     BookKeeperError,
@@ -400,6 +401,7 @@ def recover_many(
     Args:
         recover: runner of the recoveries; None for threads of this process.
     """
+    began_ms = environment.now_ms()
     plan, problem = _planned(cluster, wanted, how.runner, is_noted=not how.dry_run)
     if how.dry_run:
         return planned(VERB, plan)
@@ -411,7 +413,8 @@ def recover_many(
     found = (recover or _in_threads(how.progress))(tasks)
     for one in found:
         _tell(one)
-    return _report(plan, found, cluster, problem)
+    report = _report(plan, found, cluster, problem)
+    return report if wanted.ledgers else noted(cluster, report, began_ms)
 
 
 def _tell(one: Recovered) -> None:

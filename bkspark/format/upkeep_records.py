@@ -250,9 +250,13 @@ def encode_settled(verb: str, settled: Settled, nonce: str) -> bytes:
     value: dict[str, Any] = {
         "nonce": nonce,
         "below": settled.below,
-        "exceptions": [list(one) for one in sorted(settled.exceptions.items())],
+        "exceptions": [
+            [ledger_id, since_ms, settled.doubted.get(ledger_id, 0)]
+            for ledger_id, since_ms in sorted(settled.exceptions.items())
+        ],
         "members": settled.members,
         "doubts": settled.doubts,
+        "forgotten": settled.forgotten,
     }
     return strict_json.encode(SETTLED_KIND, layout.settled_key(verb), value)
 
@@ -261,11 +265,15 @@ def decode_settled(verb: str, data: bytes) -> Settled:
     """Decode the note; raise ``CorruptDataError`` if damaged, of another verb, or malformed."""
     fields = strict_json.decode(SETTLED_KIND, layout.settled_key(verb), data)
     below, found = fields.take("below", int), fields.take("exceptions", list)
-    exceptions = dict(_pair(fields, item) for item in found)
+    rows = [_integers(fields, item, 3) for item in found]
+    exceptions = {ledger_id: since_ms for ledger_id, since_ms, _ in rows}
+    doubted = {ledger_id: number for ledger_id, _, number in rows if number}
     is_known = len(exceptions) == len(found) <= EXCEPTIONS_MAX and below <= layout.LEDGER_ID_MAX + 1
-    if not is_known or any(not 0 <= ledger_id < below for ledger_id in exceptions):
+    ends = {i: layout.LEDGER_ID_MAX + 1 if i in doubted else below for i in exceptions}
+    if not is_known or any(not 0 <= ledger_id < end for ledger_id, end in ends.items()):
         raise CorruptDataError(f"{fields.what} has other exceptions than ledgers of its own")
-    return Settled(below, exceptions, fields.take("members", str), fields.take("doubts", int))
+    members, doubts = fields.take("members", str), fields.take("doubts", int)
+    return Settled(below, exceptions, members, doubts, doubted, fields.take("forgotten", int))
 
 
 # --- damage record -------------------------------------------------------------------------------
@@ -373,11 +381,18 @@ def _range(fields: Fields, item: object) -> Range:
 
 
 def _pair(fields: Fields, item: object) -> tuple[int, int]:
-    try:
-        one, other = integers(item if isinstance(item, list) else [])
-    except ValueError as error:
-        raise CorruptDataError(f"{fields.what}: a pair of numbers is malformed") from error
+    one, other = _integers(fields, item, 2)
     return one, other
+
+
+def _integers(fields: Fields, item: object, count: int) -> list[int]:
+    try:
+        found = [*integers(item if isinstance(item, list) else [])]
+    except ValueError as error:
+        raise CorruptDataError(f"{fields.what}: a list of numbers is malformed") from error
+    if len(found) != count:
+        raise CorruptDataError(f"{fields.what}: a list of numbers is malformed")
+    return found
 
 
 def _names(fields: Fields, name: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from functools import partial
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.records import Versioned
+from bkspark.cluster.settled_ledgers import tell_collections
 from bkspark.errors import CorruptDataError, InvalidRequestError, NoSuchLedgerError
 from bkspark.format import layout
 from bkspark.ledger.creating import log_of
@@ -57,7 +58,9 @@ def delete_log(cluster: Cluster, name: str) -> list[int]:
     gone: list[int] = []
     left: tuple[int, ...] = after.dropped.ids
     while True:
-        gone += [ledger_id for ledger_id in left if make_tombstone(cluster, ledger_id)]
+        deleted = [ledger_id for ledger_id in left if make_tombstone(cluster, ledger_id)]
+        tell_collections(cluster, deleted)  # before the log's record forgets them
+        gone += deleted
         if not after.dropped.pages_to_delete:
             break
         after = _forgotten(cluster, after, left)
@@ -109,6 +112,8 @@ def delete_ledger(cluster: Cluster, ledger_id: int) -> None:
     if own_log is not None:
         cluster.logs.update(own_log, lambda record: _without(ledger, own_log, record))
     make_tombstone(cluster, ledger_id)
+    if own_log is None:  # otherwise its log's record names it until it is freed
+        tell_collections(cluster, [ledger_id])
 
 
 def _without(ledger: LedgerMetadata, name: str, record: LogRecord | None) -> LogRecord:
@@ -193,9 +198,11 @@ def truncate_ledger(
     found = seen or cluster.ledger(ledger_id)
     if without_front(found.value, before_entry) == found.value:
         return found.value
-    return cluster.ledgers.update(
-        str(ledger_id), partial(_truncated, ledger_id, before_entry), seen=found
-    ).value
+    truncated = partial(_truncated, ledger_id, before_entry)
+    after = cluster.ledgers.update(str(ledger_id), truncated, seen=found).value
+    if after.state is LedgerState.CLOSED:
+        tell_collections(cluster, [ledger_id])
+    return after
 
 
 def _truncated(ledger_id: int, before_entry: int, ledger: LedgerMetadata | None) -> LedgerMetadata:

@@ -13,6 +13,7 @@ from functools import partial
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.settled_ledgers import tell_collections
 from bkspark.errors import BookKeeperError, CorruptDataError, NoSuchLedgerError
 from bkspark.ledger.deleting import make_tombstone, truncate_ledger
 from bkspark.log.cursors import positions_of
@@ -330,6 +331,7 @@ def _delete_ledgers(cluster: Cluster, ledger_ids: Iterable[int]) -> tuple[int, .
         except BookKeeperError:
             break
         gone.append(ledger_id)
+    tell_collections(cluster, gone)  # before the log's record forgets them
     return tuple(gone)
 
 

@@ -58,15 +58,18 @@ def audit(cluster: "Survey", run: CommandRun, *, logs: Logs = (), ledgers: Ledge
     """Find missing copies, and ledgers waiting for recovery.
 
     The report names ledgers, bookies and reasons. An audit reads records and examines files, but
-    reads no rows. Exit status 1 if problems are found.
+    reads no rows. An audit of all ledgers also finds files for the next `collect` to free. Exit
+    status 1 if problems are found.
 
     Raises:
         NoSuchLedgerError: no such log or ledger.
         OutcomeUnknownError: the metadata store or Spark gave no definite answer.
     """
     from bkspark.admin.auditing import audit as auditing
+    from bkspark.admin.collecting.collection import nominate
 
-    return auditing.audit(cluster, run, logs=logs, ledgers=ledgers)
+    told = partial(nominate, cluster, run.runner)
+    return auditing.audit(cluster, run, logs=logs, ledgers=ledgers, nominate=told)
 
 
 def _of_tables(report: Report) -> Iterator[str]:
@@ -105,6 +108,9 @@ def collect(
             "offload, the second as long after the first, but at most a day."
         ),
     ] = OFFLOAD_GRACE_SECONDS,
+    full: Annotated[
+        bool, Option("Look at all ledgers and all files of bookies, as audits do for collections.")
+    ] = False,
 ) -> Report:
     """Free the space of deleted and unneeded data.
 
@@ -120,7 +126,7 @@ def collect(
     from bkspark.admin.collecting import collection as collecting
 
     return collecting.collect(
-        cluster, run, abandoned_after=abandoned_after, offload_grace=offload_grace
+        cluster, run, abandoned_after=abandoned_after, offload_grace=offload_grace, full=full
     )
 
 

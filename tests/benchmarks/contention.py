@@ -90,7 +90,8 @@ def main() -> int:
         folder = stack.enter_context(tempfile.TemporaryDirectory(dir=given.dir))
         uri = f"file://{folder}/metadata"
         if given.zookeeper:
-            uri = f"zk://{stack.enter_context(zookeeper(Path(folder))).address}/bkspark"
+            servers = stack.enter_context(zookeeper(Path(folder) / "zookeeper"))
+            uri = f"zk://{servers.hosts}/bkspark"
         init_cluster(uri, [f"file://{folder}/bookie{n}" for n in range(3)], accepts_risk=True)
         for name in ("chained", "unbounded"):
             with BookKeeper(uri) as keeper:

@@ -70,12 +70,19 @@ def recover(uri: str) -> int:
     return len(verbs.recover(uri).left)
 
 
+def collect(uri: str) -> int:
+    return len(verbs.collect(uri).left)
+
+
 COMMANDS: dict[str, Callable[[str], int]] = {
     "list_logs": list_logs,
     "logs": logs,
     "status": status,
     "recover --all, first": recover,
     "recover --all, later": recover,
+    "collect, first": collect,
+    "collect, second": collect,
+    "collect, later": collect,
 }
 
 

@@ -9,14 +9,14 @@ COLLECTED = f"{DRIVERS}::test_a_commit_into_a_tail_says_so_too"
 MUTANTS = (
     Mutant(
         "a clock that is behind decides alone",
-        "Metadata._made_ms",
-        Replace("max(made_ms, newest_ms) if ledger_id < ledger.ledger_id else made_ms", "made_ms"),
+        "Metadata._is_old",
+        Replace("map(self._made_ms, older)", "()"),
         (f"{DRIVERS}::test_a_clock_that_is_behind_abandons_nothing_where_others_are_right",),
     ),
     Mutant(
         "a clock that is ahead keeps all that comes later",
-        "Metadata._note_times",
-        Replace("self._newest[1] < made_ms <= self._now_ms", "self._newest[1] < made_ms"),
+        "Metadata._made_ms",
+        Replace("made_ms <= self._now_ms", "True"),
         (f"{DRIVERS}::test_a_clock_that_is_ahead_keeps_nothing_else",),
     ),
     Mutant(

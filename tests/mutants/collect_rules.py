@@ -80,8 +80,11 @@ MUTANTS = (
     ),
     Mutant(
         "files without a record are collected",
-        "plan_collection",
-        Replace("gone.among(others)", "others"),
+        "CollectionPlanner._look",
+        Replace(
+            "self._gone.among(set().union(*listed.values()) - known)",
+            "set().union(*listed.values()) - known",
+        ),
         (f"{COLLECT}::test_files_without_a_record_stay",),
     ),
     Mutant(

@@ -46,10 +46,8 @@ MUTANTS = (
     ),
     Mutant(
         "what readers have planned to read is collected",
-        "_is_spared",
-        Replace(
-            "garbage.kind is GarbageKind.DROPPED and garbage.ledger_id in metadata.spared", "False"
-        ),
+        "CollectionPlanner.planned",
+        Replace("one.kind is GarbageKind.DROPPED and i in spared", "False"),
         (f"{MEANWHILE}::test_who_has_planned_to_read_goes_on_for_a_day",),
     ),
 )

@@ -22,8 +22,8 @@ MUTANTS = (
     ),
     Mutant(
         "old journals go of closed ledgers alone",
-        "plan_collection",
-        Replace("old_journals(run, present, stays)", "old_journals(run, present, closed)"),
+        "LeftoverFinder.found",
+        Replace("self._old_journals(ledgers)", "self._old_journals(closed)"),
         (f"{JOURNALS}::test_journals_of_terms_that_own_nothing_go_and_no_others",),
     ),
     Mutant(

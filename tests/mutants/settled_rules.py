@@ -7,7 +7,9 @@ PURE = "tests/unit/protocol/test_settling.py"
 RUNS = "tests/integration/upkeep/test_settled_ledgers.py"
 WORK = "tests/integration/upkeep/test_lists_of_work.py"
 IDS = "tests/unit/cluster/test_ledger_ids.py"
-DOUBTED = f"{RUNS}::test_a_run_keeps_what_an_audit_doubts_meanwhile"
+COLLECT = "tests/integration/upkeep/test_collect.py"
+LISTS = "tests/integration/upkeep/test_collect_from_lists.py"
+AGAIN = "test_a_ledger_of_a_bookie_that_fails_during_the_look_is_looked_at_again"
 
 MUTANTS = (
     Mutant(
@@ -106,12 +108,138 @@ MUTANTS = (
     Mutant(
         "a repair notes what it saw before an audit found a loss",
         "Settled.after",
-        Replace("look.doubts != self.doubts", "False"),
+        Replace("number > look.doubts", "False"),
         (
-            f"{PURE}::test_a_look_that_began_before_a_doubt_settles_nothing",
+            f"{PURE}::test_a_look_that_began_before_a_doubt_does_not_settle_the_ledger",
             f"{WORK}::test_files_are_lost_between_the_look_of_a_repair_and_its_note",
-            DOUBTED,
+            f"{LISTS}::test_a_ledger_is_deleted_between_the_look_and_the_note",
         ),
+    ),
+    Mutant(
+        "a doubt that had no room is lost",
+        "Settled.bounded",
+        Replace("len(doubted) < len(self.doubted)", "False"),
+        (f"{PURE}::test_a_look_that_began_before_a_doubt_without_room_settles_nothing",),
+    ),
+    Mutant(
+        "a doubted ledger that has no look yet is forgotten by a look at others",
+        "Settled.after",
+        Replace("i not in look.read", "False"),
+        (f"{PURE}::test_a_doubt_stays_until_a_look_has_read_the_ledger",),
+    ),
+    Mutant(
+        "what an audit finds for collections is not told",
+        "auditing.audit.audit",
+        Replace("nominate(work.findings.silent, began_ms)", "None"),
+        (
+            f"{LISTS}::test_a_task_that_was_paused_writes_to_a_ledger_that_is_gone",
+            f"{LISTS}::test_a_ledger_is_deleted_and_the_note_cannot_be_stored",
+        ),
+    ),
+    Mutant(
+        "the deletion of a ledger is not announced",
+        "deleting.delete_ledger",
+        Replace("own_log is None", "False"),
+        (f"{LISTS}::test_a_ledger_is_deleted",),
+    ),
+    Mutant(
+        "the deletion of a log is not announced",
+        "deleting.delete_log",
+        Replace("tell_collections(cluster, deleted)", "None"),
+        (f"{LISTS}::test_a_log_is_deleted",),
+    ),
+    Mutant(
+        "ledgers that a truncation deletes are not announced",
+        "truncation._delete_ledgers",
+        Replace("tell_collections(cluster, gone)", "None"),
+        (f"{LISTS}::test_ledgers_were_deleted_and_their_log_has_forgotten_them",),
+    ),
+    Mutant(
+        "the lost beginning of a closed ledger is not announced",
+        "deleting.truncate_ledger",
+        Replace("after.state is LedgerState.CLOSED", "False"),
+        (f"{LISTS}::test_the_beginning_of_a_closed_ledger_goes",),
+    ),
+    Mutant(
+        "copies of former members are not announced",
+        "Repair.carry_out",
+        Replace("{step.need.place.ledger_id for step in plan.steps}", "()"),
+        (f"{LISTS}::test_a_place_goes_to_another_bookie",),
+    ),
+    Mutant(
+        "ledgers that were to get further members are not announced",
+        "repair_command.repair",
+        Replace("widening.tried", "()"),
+        (f"{LISTS}::test_a_ledger_gets_a_further_member",),
+    ),
+    Mutant(
+        "a collection does not look at what logs have dropped",
+        "CollectionPlanner.planned",
+        Replace("{*ids, *dropped}", "{*ids}"),
+        (f"{LISTS}::test_a_log_is_truncated_and_overwritten",),
+    ),
+    Mutant(
+        "a collection settles ledgers whatever bookies are silent",
+        "collection.collect",
+        Replace("members_of(cluster, silent)", "''"),
+        (f"{LISTS}::test_a_bookie_was_silent_while_copies_on_it_became_unneeded",),
+    ),
+    Mutant(
+        "a ledger with something to free is settled",
+        "CollectionPlanner._look",
+        Replace("self._unsettled |= found.keys()", "None"),
+        (f"{COLLECT}::test_a_bookie_that_fails_while_it_is_freed_is_owed_the_deletion",),
+    ),
+    Mutant(
+        "a ledger is settled that a log may take or not",
+        "CollectionPlanner._find_unwanted",
+        Replace("not needed(one)", "False"),
+        (
+            f"{LISTS}::test_a_write_is_aborted_after_collections_have_seen_it",
+            f"{LISTS}::test_a_log_that_cannot_be_read_settles_none_of_its_ledgers",
+        ),
+    ),
+    Mutant(
+        "a compaction's ledger that protects readers is settled",
+        "Metadata.is_needed",
+        Replace("self._is_recent(ledger)", "False"),
+        (f"{LISTS}::test_what_a_compaction_replaced_is_kept_for_readers_by_each_collection",),
+    ),
+    Mutant(
+        "a bookie that fails while it is listed settles ledgers",
+        "CollectionPlanner._listed",
+        Replace("self._unsettled.update(step.ledger_ids)", "None"),
+        (f"{LISTS}::{AGAIN}[ListLedgers]",),
+    ),
+    Mutant(
+        "a bookie that fails while unfinished files are looked for settles ledgers",
+        "LeftoverFinder._sure",
+        Replace("self.unsure.update(look.ledger_ids)", "None"),
+        (f"{LISTS}::{AGAIN}[FindUnfinished]",),
+    ),
+    Mutant(
+        "a bookie that fails while entry logs are listed settles ledgers",
+        "LeftoverFinder._strays",
+        Replace("asked - listed.keys()", "()"),
+        (f"{LISTS}::{AGAIN}[ShowEntryLogs]",),
+    ),
+    Mutant(
+        "a ledger with copies that must stay for now is settled",
+        "LeftoverFinder._copies",
+        Replace("may_leave(ledger, member)", "False"),
+        (f"{LISTS}::test_copies_that_the_last_free_bookie_keeps_are_looked_at_again",),
+    ),
+    Mutant(
+        "a ledger whose record cannot be read is settled for collections",
+        "CollectionPlanner.planned",
+        Replace("self._unsettled | self._metadata.unread", "self._unsettled"),
+        (f"{LISTS}::test_a_ledger_that_cannot_be_read_is_looked_at_again",),
+    ),
+    Mutant(
+        "a full collection looks at what is not settled",
+        "SettledLedgers.to_look_at",
+        Replace("is_all", "False"),
+        (f"{LISTS}::test_a_full_collection_looks_at_all",),
     ),
     Mutant(
         "ledgers stay settled although other bookies are there",

@@ -53,7 +53,7 @@ STAMPS = {
         "admin/offloading/ending.py",
         "admin/offloading/moving.py",
     ),
-    *("admin/restored_records.py", "cli/agent.py"),
+    *("admin/restored_records.py", "cli/agent.py", "cluster/settled_ledgers.py"),
     *("admin/repairing/repair_command.py", "admin/scrubbing/scrub.py"),
     *("admin/recovering.py", "cluster/lease.py", "cli/commands.py"),
     *("cluster/admission.py", "cluster/cluster.py", "ledger/creating.py"),

@@ -46,7 +46,6 @@ from bkspark.admin.maintenance import (
 )
 from bkspark.admin.noted_damage import NotedDamage, marks_of
 from bkspark.admin.offloading.tables import TableAnswers, look_at_tables
-from bkspark.admin.settled_ledgers import REPAIR, SettledLedgers, missed
 from bkspark.admin.survey import Survey, every_log, gone_from_lists, unfinished_recoveries
 from bkspark.admin.sweep import (
     LOOKS_MAX,
@@ -63,6 +62,7 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.bookie_client import STORE_SECONDS
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
+from bkspark.cluster.settled_ledgers import REPAIR, SettledLedgers, missed
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import layout
 from bkspark.format.digest import for_showing
@@ -578,12 +578,14 @@ def audit(
     *,
     logs: Collection[str] = (),
     ledgers: Collection[int] = (),
+    nominate: Callable[[Mapping[str, str], int], None] = lambda _silent, _now_ms: None,
 ) -> Report:
     """Find missing copies, and ledgers waiting for recovery; see ``verbs.commands``.
 
     Args:
         logs, ledgers: names and ids to examine; if both are empty, all ledgers and surplus files on
             bookies.
+        nominate: called after an audit of all ledgers, with the silent bookies and the time.
     """
     began_ms = environment.now_ms()
     plan = plan_audit(cluster, logs, ledgers)
@@ -608,6 +610,7 @@ def audit(
     if report.left:
         logger.warning("audit: %s findings; the report names them", len(report.left))
     if plan.is_of_all:
+        nominate(work.findings.silent, began_ms)
         report = noted(cluster, report, began_ms)
     return report
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bkspark import environment
-from bkspark.admin.absent_bookies import SEE_DAMAGED, leave_out_unreadable
+from bkspark.admin.absent_bookies import SEE_DAMAGED, leave_out_unreadable, silent_bookies
 from bkspark.admin.collecting.freeing import (
     CollectPlan,
     Doomed,
@@ -17,8 +17,9 @@ from bkspark.admin.collecting.freeing import (
     GarbageKind,
     Unwanted,
 )
-from bkspark.admin.collecting.garbage import LEDGERS_AT_ONCE, Metadata, SpentPages, plan_collection
-from bkspark.admin.collecting.unwanted import LeftoverRemover
+from bkspark.admin.collecting.garbage import READ_GRACE_SECONDS, Metadata, SpentPages
+from bkspark.admin.collecting.planning import CollectionPlanner
+from bkspark.admin.collecting.unwanted import LEDGERS_AT_ONCE, LeftoverRemover
 from bkspark.admin.maintenance import (
     IN_THREADS,
     Execution,
@@ -35,6 +36,7 @@ from bkspark.bookie.contract import Usage, on_bookie
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.gone_ledgers import GoneLedgers
 from bkspark.cluster.log_messages import tell
+from bkspark.cluster.settled_ledgers import COLLECT, SettledLedgers, members_of
 from bkspark.errors import CorruptDataError, NoSuchLedgerError
 from bkspark.format import layout
 from bkspark.ledger.deleting import exclude, make_tombstone
@@ -125,7 +127,8 @@ class Collector:
         of_tiers = SpentTierPages(self._cluster)
         self.outcome.pages += sum(of_tiers.free(*one) for one in self._plan.tier_pages.items())
         self.outcome.doubts = {**pages.doubts, **of_tiers.doubts}
-        for name in self._cluster.log_names():
+        of_garbage = {one.log for one in garbage if one.log}
+        for name in sorted(of_garbage.union(self._plan.dropping)):
             self._forget(name)
 
     def _let_go(self, unwanted: Sequence[Unwanted]) -> None:
@@ -138,7 +141,8 @@ class Collector:
 
     def _take(self, step: Sequence[Garbage]) -> None:
         # Read again: the plan's metadata may be outdated.
-        metadata = Metadata(self._cluster, self._plan.made_before_ms)
+        now_ms = environment.now_ms()
+        metadata = Metadata(self._cluster, self._plan.made_before_ms, now_ms=now_ms)
         deleting: dict[int, LedgerMetadata] = {}
         for garbage in step:
             ledger = self._deleting(garbage, metadata)
@@ -240,10 +244,7 @@ class Collector:
 # ``collect``: plan, carry out, report, and note the time.
 
 
-VERB = "collect"
-
-READ_GRACE_SECONDS = 86_400.0
-"""A longer read of ledgers compacted meanwhile may fail; ``abandoned_after`` applies if shorter."""
+VERB = COLLECT
 
 DELETED = "DELETED_LEDGER_COUNT"
 RECLAIMED = "RECLAIMED_DELETION_SPACE_BYTES"
@@ -259,6 +260,7 @@ def collect(
     *,
     abandoned_after: float = ABANDONED_AFTER_SECONDS,
     offload_grace: float = OFFLOAD_GRACE_SECONDS,
+    full: bool = False,
 ) -> Report:
     """Free files left by deleted ledgers, truncations, overwrites and aborted writes.
 
@@ -272,6 +274,8 @@ def collect(
             by a compaction are kept as long, but at most a day: a longer read must be repeated.
         offload_grace: seconds from an offload to the first look at its table, and at most a day
             from that look to the second one, after which the ledgers are deleted.
+        full: look at all ledgers, and at all files of bookies, and not only at those that may have
+            changed.
     """
     began_ms = environment.now_ms()
     unreadable = leave_out_unreadable(cluster)
@@ -279,13 +283,13 @@ def collect(
     due = FreeingDue(began_ms - int(offload_grace * 1000), began_ms - int(reads * 1000))
     tiers = (planned_steps if how.dry_run else free_offloaded)(cluster, due)
     made_before_ms = began_ms - int(abandoned_after * 1000)
-    plan = plan_collection(
-        cluster,
-        how.runner,
-        made_before_ms=made_before_ms,
-        now_ms=began_ms,
-        replaced_before_ms=began_ms - int(min(abandoned_after, READ_GRACE_SECONDS) * 1000),
-    )
+    replaced_before_ms = began_ms - int(min(abandoned_after, READ_GRACE_SECONDS) * 1000)
+    metadata = Metadata(cluster, made_before_ms, replaced_before_ms, began_ms)
+    silent = silent_bookies(cluster, how.runner)
+    notes = SettledLedgers(cluster, VERB)
+    asked = notes.to_look_at(began_ms, members_of(cluster, silent), is_all=full)
+    look = CollectionPlanner(cluster, how.runner, metadata, silent, asked)
+    plan = look.planned(tiers.dropping)
     of_tiers = SpentTierPages(cluster)
     tier_pages = of_tiers.found(tiers.paged)
     plan = replace(plan, tier_pages=tier_pages, doubts={**plan.doubts, **of_tiers.doubts})
@@ -293,12 +297,26 @@ def collect(
         return Report(VERB, plan.facts, details=_rows(plan, tiers))
     work = Collector(cluster, plan, how.runner, cluster.left_out)
     work.carry_out(how.progress)
+    notes.note(notes.seen(asked, plan.unsettled, plan.absent))
     outcome = work.outcome
     lost = {member.bookie_id for member in cluster.lost_members()}
     left = (*tiers.left, *left_records(unreadable, SEE_DAMAGED))
     report = _report(plan, outcome, lost, left, tiers)
     logger.info("collect: %d ledgers, %d bytes freed", outcome.freed, outcome.removed.bytes)
     return noted(cluster, report, began_ms)
+
+
+def nominate(cluster: Cluster, run: Runner, silent: Mapping[str, str], now_ms: int) -> None:
+    """Look at all, as a full collection does, and doubt the ledgers with something to free.
+
+    For an audit. Ages of ledgers and reads do not matter: a collection decides.
+
+    Args:
+        silent: reasons of the bookies that do not answer, by id.
+    """
+    metadata = Metadata(cluster, now_ms, now_ms=now_ms)
+    plan = CollectionPlanner(cluster, run, metadata, silent).planned()
+    SettledLedgers(cluster, COLLECT).doubt(plan.unsettled, now_ms)
 
 
 def _rows(plan: CollectPlan, tiers: TierOutcome) -> dict[str, list[Mapping[str, Any]]]:

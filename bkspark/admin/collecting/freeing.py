@@ -119,6 +119,9 @@ class CollectPlan:
         pages: names of unneeded log pages, by log.
         later: files of recently compacted ledgers, kept for possible readers.
         tier_pages: names of unneeded pages of tiers, by log.
+        dropping: names of the logs that had dropped ledgers.
+        unsettled: ids of the ledgers that the next collection looks at, too.
+        absent: ids of the ledgers to look at that have no record.
     """
 
     garbage: tuple[Garbage, ...]
@@ -130,6 +133,9 @@ class CollectPlan:
     pages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     later: Usage = field(default_factory=Usage)
     tier_pages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    dropping: frozenset[str] = frozenset()
+    unsettled: frozenset[int] = frozenset()
+    absent: frozenset[int] = frozenset()
 
     @property
     def usage(self) -> Usage:
@@ -215,26 +221,74 @@ class FreeUnfinished:
         return done
 
 
+# --- old journals --------------------------------------------------------------------------------
+# Find journals in which no entry counts any more, in ledgers truncated at the beginning.
+#
+# ``protocol.ledger.truncating`` (rule 4) defines such journals: their terms are older than all
+# terms still owning an entry. A ledger never regains its beginning, so a journal once found stays
+# unneeded for ever. A reader with older metadata finds no entry there and reads the metadata anew.
+#
+# A journal stays if its bookie cannot forget it for good (``BookieRoot.forget_journal``).
+
+
+@dataclass(frozen=True, slots=True)
+class FindOldJournals:
+    """Find a bookie's journals of terms before ``terms``, by ledger id; picklable."""
+
+    address: BookieAddress
+    terms: Mapping[int, int]
+
+    @property
+    def ledger_ids(self) -> tuple[int, ...]:
+        return tuple(self.terms)
+
+    def run(self, beat: Heartbeat = no_heartbeat) -> Mapping[int, dict[str, int]] | Silence:
+        """Return names and sizes by ledger id, for ledgers with such journals.
+
+        Runs on: driver thread | executor.
+        """
+        found: dict[int, dict[str, int]] = {}
+        try:
+            with open_bookie(self.address).open_root() as root:
+                for ledger_id, term in self.terms.items():
+                    folder = layout.journal_folder(ledger_id)
+                    old = (one for one in root.list(folder) if 0 < layout.journal_term(one) < term)
+                    names = [f"{folder}/{one}" for one in old if layout.is_journal(one)]
+                    if names:
+                        found[ledger_id] = {name: root.size(name) or 0 for name in names}
+                    beat()
+        except BookieUnavailableError as error:
+            return Silence(str(error))
+        return found
+
+
 # --- freeing -------------------------------------------------------------------------------------
 # The instructions of a collection for one bookie: list, weigh and free files.
 
 
 @dataclass(frozen=True, slots=True)
 class ListLedgers:
-    """List the ids of all ledgers with files on a bookie; picklable."""
+    """List the ids of all ledgers with files on a bookie; picklable.
+
+    Attributes:
+        shards: the shards of ledger ids to list; None for all.
+    """
 
     address: BookieAddress
+    shards: frozenset[int] | None = None
 
     def run(self, beat: Heartbeat = no_heartbeat) -> frozenset[int] | Silence:
         """Runs on: driver thread | executor."""
         ids: set[int] = set()
         try:
             with open_bookie(self.address).open_root() as root:
-                shards = map(layout.shard_of_folder, root.list(layout.LEDGERS_FOLDER))
-                for shard in shards:
-                    if shard is not None:
-                        found = map(layout.ledger_of_folder, root.list(layout.shard_folder(shard)))
-                        ids.update(ledger_id for ledger_id in found if ledger_id is not None)
+                shards = self.shards
+                if shards is None:
+                    found = map(layout.shard_of_folder, root.list(layout.LEDGERS_FOLDER))
+                    shards = frozenset(shard for shard in found if shard is not None)
+                for shard in sorted(shards):
+                    named = map(layout.ledger_of_folder, root.list(layout.shard_folder(shard)))
+                    ids.update(ledger_id for ledger_id in named if ledger_id is not None)
                     beat()
         except BookieUnavailableError as error:
             return Silence(str(error))

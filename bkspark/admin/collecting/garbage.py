@@ -2,94 +2,27 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from itertools import chain
 
 from bkspark.admin.collecting.freeing import (
-    CollectPlan,
     Garbage,
     GarbageKind,
-    ListLedgers,
-    MeasureFiles,
-    Unwanted,
 )
-from bkspark.admin.collecting.unwanted import LeftoverFinder
 from bkspark.admin.offloading.tier_pages import unnamable
-from bkspark.admin.sweep import answers_by_ledger, batches
-from bkspark.bookie.contract import BookieAddress, Usage
-from bkspark.bookie.uri import open_bookie
+from bkspark.admin.sweep import batches
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.cluster.gone_ledgers import GoneLedgers
 from bkspark.cluster.log_records import LogPages
 from bkspark.cluster.records import UNREAD
 from bkspark.errors import (
-    BookieUnavailableError,
     CorruptDataError,
     InvalidRequestError,
     NoSuchEntryError,
 )
 from bkspark.format import layout
 from bkspark.ledger.creating import log_of, replaced_by
-from bkspark.ledger.recovery.running import Runner
-from bkspark.protocol.ledger.deletion import oldest_owner
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.recovery.steps import Silence
-
-# --- old journals --------------------------------------------------------------------------------
-# Find journals in which no entry counts any more, in ledgers truncated at the beginning.
-#
-# ``protocol.ledger.truncating`` (rule 4) defines such journals: their terms are older than all
-# terms still owning an entry. A ledger never regains its beginning, so a journal once found stays
-# unneeded for ever. A reader with older metadata finds no entry there and reads the metadata anew.
-#
-# A journal stays if its bookie cannot forget it for good (``BookieRoot.forget_journal``).
-
-
-@dataclass(frozen=True, slots=True)
-class FindOldJournals:
-    """Find a bookie's journals of terms before ``terms``, by ledger id; picklable."""
-
-    address: BookieAddress
-    terms: Mapping[int, int]
-
-    def run(self, beat: Heartbeat = no_heartbeat) -> Mapping[int, dict[str, int]] | Silence:
-        """Return names and sizes by ledger id, for ledgers with such journals.
-
-        Runs on: driver thread | executor.
-        """
-        found: dict[int, dict[str, int]] = {}
-        try:
-            with open_bookie(self.address).open_root() as root:
-                for ledger_id, term in self.terms.items():
-                    folder = layout.journal_folder(ledger_id)
-                    old = (one for one in root.list(folder) if 0 < layout.journal_term(one) < term)
-                    names = [f"{folder}/{one}" for one in old if layout.is_journal(one)]
-                    if names:
-                        found[ledger_id] = {name: root.size(name) or 0 for name in names}
-                    beat()
-        except BookieUnavailableError as error:
-            return Silence(str(error))
-        return found
-
-
-def old_journals(
-    run: Runner,
-    listed: Mapping[BookieAddress, frozenset[int]],
-    ledgers: Sequence[LedgerMetadata],
-) -> Iterator[Unwanted]:
-    """Yield the old journals of ``ledgers`` on the bookies ``listed`` with files of them."""
-    terms = {ledger.ledger_id: oldest_owner(ledger) for ledger in ledgers}
-    terms = {ledger_id: term for ledger_id, term in terms.items() if term}
-    looks = [
-        FindOldJournals(address, {i: term for i, term in terms.items() if i in ids})
-        for address, ids in listed.items()
-        if not ids.isdisjoint(terms)
-    ]
-    for member, ledger_id, sizes in answers_by_ledger(run, looks):
-        usage = Usage(len(sizes), sum(sizes.values()))
-        yield Unwanted(ledger_id, member, usage, tuple(sorted(sizes)), is_journals=True)
-
 
 # --- spent pages ---------------------------------------------------------------------------------
 # Remove log pages no record names: left by truncations, overwrites, compactions, lost races.
@@ -230,14 +163,18 @@ def _went(pages: LogPages, name: str, names: Collection[str]) -> bool:
 # or a running driver may be about to add it. Metadata cannot tell the two cases apart. So the log
 # drops the ledger first by compare-and-set, which decides: a driver still running is refused
 # afterwards, and no row of its write enters the log. The ledger's age only delays the drop. The
-# creating host's clock gives the age. If that clock is slow, ledgers with smaller ids correct the
-# age, because they were created earlier.
+# creating host's clock gives the age. If that clock is slow, some ledgers with smaller ids correct
+# the age, because they were created earlier.
 #
 # A ledger replaced by a compaction is kept for a while, so that running reads can finish. A longer
 # read gets an error and finds the rows in the new ledger.
 
 
-LEDGERS_AT_ONCE = 500
+OLDER_BY = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 512, 1024, 4096)
+"""How much smaller the ids of the ledgers are whose creation times correct the age of one."""
+
+READ_GRACE_SECONDS = 86_400.0
+"""A longer read of ledgers compacted meanwhile may fail; ``abandoned_after`` applies if shorter."""
 
 
 class Metadata:
@@ -249,8 +186,11 @@ class Metadata:
         replaced_before_ms: ledgers replaced by a later compaction are kept for their readers.
 
     Attributes:
+        made_before_ms: as given.
         doubts: reasons for keeping possible garbage, by subject.
         spared: recently compacted ledgers among the records read so far.
+        unread: ids of the ledgers whose records cannot be read.
+        dropping: names of the logs that have dropped ledgers ("every_dropped_id").
     """
 
     def __init__(
@@ -260,12 +200,14 @@ class Metadata:
         replaced_before_ms: int = 2**62,
         now_ms: int = 2**62,
     ) -> None:
-        self._made_before_ms = made_before_ms
+        self.made_before_ms = made_before_ms
         self._now_ms = now_ms
-        self._newest = (-1, 0)
         self._replaced_before_ms = replaced_before_ms
         self.spared = set[int]()
         self.doubts: dict[str, str] = {}
+        self.unread = set[int]()
+        self.dropping = set[str]()
+        self._times: dict[int, int] = {}
         self._cluster = cluster
         self._logs: dict[str, LogRecord | None] = {}
 
@@ -285,17 +227,46 @@ class Metadata:
                 seen = answer()
             except (CorruptDataError, InvalidRequestError) as error:
                 self.doubts[f"ledger {name}"] = str(error.args[0])
+                self.unread.add(int(name))
                 continue
             if seen is not None:
-                self._note_times(seen.value)
+                if seen.value.settings.created_ms > self._replaced_before_ms:
+                    self.spared.update(replaced_by(seen.value))
                 yield seen.value
 
-    def _note_times(self, ledger: LedgerMetadata) -> None:
-        made_ms = ledger.settings.created_ms
-        if made_ms > self._replaced_before_ms:
-            self.spared.update(replaced_by(ledger))
-        if self._newest[1] < made_ms <= self._now_ms:
-            self._newest = (ledger.ledger_id, made_ms)
+    def dropped(self, names: Iterable[str]) -> set[int]:
+        """Return the ids of the ledgers that these logs have dropped; reads their records."""
+        found = set[int]()
+        for name, answer in self._cluster.logs.answers(names):
+            with suppress(CorruptDataError):  # the record is listed as unreadable elsewhere
+                seen = answer()
+                if seen is not None and seen.value.has_any_dropped:
+                    self.dropping.add(name)
+                    found.update(seen.value.every_dropped_id())
+        return found
+
+    def is_needed(self, ledger: LedgerMetadata) -> bool:
+        """Return whether a change is told to collections before the ledger can become garbage.
+
+        Its log has it: the log's record says when the log drops it. Or it is of no log: the client
+        that deletes it says so ("settling", rule 6). Readers of ledgers that it has just replaced
+        may need its record, so a new one is looked at.
+        """
+        if any(True for _ in replaced_by(ledger)) and self._is_recent(ledger):
+            return False
+        return ledger.state is LedgerState.CLOSED and self._is_named(ledger)
+
+    def _is_named(self, ledger: LedgerMetadata) -> bool:
+        name = log_of(ledger)
+        with suppress(CorruptDataError, InvalidRequestError):
+            log = self._log(name) if name else None
+            if log is not None:
+                return log.lists(ledger.ledger_id) or log.is_waiting(ledger.ledger_id)
+        return not name
+
+    def _is_recent(self, ledger: LedgerMetadata) -> bool:
+        age_ms = self._now_ms - ledger.settings.created_ms
+        return age_ms < READ_GRACE_SECONDS * 1000
 
     def judged(self, ledger: LedgerMetadata) -> Garbage | None:
         """Judge a ledger by its record; None if the ledger is, or may be, in use."""
@@ -323,15 +294,25 @@ class Metadata:
         if log is not None and ledger_id < log.committed.strays_below:
             self.doubts[f"ledger {ledger_id}"] = f"the record of log {name} was set aside"
             return None
-        if name and self._made_ms(ledger) < self._made_before_ms:
+        if name and self._is_old(ledger):
             return Garbage(ledger_id, GarbageKind.UNNAMED, name)
         return None
 
-    def _made_ms(self, ledger: LedgerMetadata) -> int:
-        """Return the earliest possible creation time, by its own and by older ledgers' records."""
-        ledger_id, newest_ms = self._newest
-        made_ms = ledger.settings.created_ms
-        return max(made_ms, newest_ms) if ledger_id < ledger.ledger_id else made_ms
+    def _is_old(self, ledger: LedgerMetadata) -> bool:
+        """Return whether a ledger was made long ago, by its own and by older ledgers' records."""
+        older = (ledger.ledger_id - by for by in OLDER_BY if by <= ledger.ledger_id)
+        times = chain([ledger.settings.created_ms], map(self._made_ms, older))
+        return all(made_ms < self.made_before_ms for made_ms in times)
+
+    def _made_ms(self, ledger_id: int) -> int:
+        """Return when a ledger was made; 0 if that is not known, or in the future."""
+        if ledger_id not in self._times:
+            seen = None
+            with suppress(CorruptDataError, InvalidRequestError):
+                seen = self._cluster.ledgers.get(str(ledger_id))
+            made_ms = 0 if seen is None else seen.value.settings.created_ms
+            self._times[ledger_id] = made_ms if made_ms <= self._now_ms else 0
+        return self._times[ledger_id]
 
     def _still_lists(self, name: str, ledger_id: int) -> bool:
         seen = self._cluster.logs.get(name)
@@ -342,85 +323,3 @@ class Metadata:
             seen = self._cluster.logs.get(name)
             self._logs[name] = None if seen is None else seen.value
         return self._logs[name]
-
-
-def _is_spared(garbage: Garbage, metadata: Metadata) -> bool:
-    return garbage.kind is GarbageKind.DROPPED and garbage.ledger_id in metadata.spared
-
-
-def plan_collection(
-    cluster: Cluster,
-    run: Runner,
-    *,
-    made_before_ms: int,
-    now_ms: int = 2**62,
-    replaced_before_ms: int = 2**62,
-) -> CollectPlan:
-    """Read all ledgers and bookies; change nothing.
-
-    Raises:
-        OutcomeUnknownError: the metadata store or Spark gave no definite answer.
-    """
-    present, silent = _listed(cluster, run)
-    metadata = Metadata(cluster, made_before_ms, replaced_before_ms, now_ms)
-    found = LeftoverFinder(cluster, run, present)
-    garbage, unwanted = dict[int, Garbage](), list[Unwanted]()
-    ids = cluster.ledger_ids()
-    for some in batches(ids, LEDGERS_AT_ONCE):
-        stays = []
-        for ledger in metadata.ledgers(some):
-            one = metadata.judged(ledger)
-            if one is not None:
-                garbage[one.ledger_id] = one
-            else:
-                stays.append(ledger)
-        unwanted += found.found([one for one in stays if one.state is LedgerState.CLOSED])
-        unwanted += old_journals(run, present, stays)
-    for _ in metadata.ledgers(sorted(set(cluster.ledger_ids()).difference(ids))):
-        """New ones: a compaction may have dropped ledgers."""
-    spared = {i for i, one in garbage.items() if _is_spared(one, metadata)}
-    garbage = {i: one for i, one in garbage.items() if i not in spared}
-    others = set().union(*present.values()) - garbage.keys()
-    gone = GoneLedgers(cluster.store, cluster.cluster_id)
-    garbage |= {i: Garbage(i, GarbageKind.GONE) for i in gone.among(others)}
-    pages = SpentPages(cluster, gone)
-    spent = pages.found()
-    where = {address: ids & garbage.keys() for address, ids in present.items()}
-    usage = _weighed(run, where)
-    later = {a: ids & spared for a, ids in present.items() if ids & spared}
-    return CollectPlan(
-        tuple(replace(garbage[i], usage=usage.get(i, Usage())) for i in sorted(garbage)),
-        {address.bookie_id: frozenset(ids) for address, ids in where.items()},
-        silent,
-        _doubts(metadata, pages, gone),
-        made_before_ms,
-        tuple(unwanted),
-        spent,
-        sum(_weighed(run, later).values(), Usage()),
-    )
-
-
-def _doubts(metadata: Metadata, pages: SpentPages, gone: GoneLedgers) -> dict[str, str]:
-    """Return reasons for keeping possible garbage, by subject."""
-    unreadable = {f"metadata record {k}": why for k, why in gone.unreadable.items()}
-    return {**metadata.doubts, **pages.doubts, **unreadable}
-
-
-def _listed(
-    cluster: Cluster, run: Runner
-) -> tuple[dict[BookieAddress, frozenset[int]], dict[str, str]]:
-    """Return the ledger ids found on each bookie, and reasons for silent bookies by bookie id."""
-    addresses = list(cluster.addresses().values())
-    answers = run([ListLedgers(address) for address in addresses])
-    listed = dict(zip(addresses, answers, strict=True))
-    silent = {a.bookie_id: one.reason for a, one in listed.items() if isinstance(one, Silence)}
-    return {a: ids for a, ids in listed.items() if isinstance(ids, frozenset)}, silent
-
-
-def _weighed(run: Runner, where: Mapping[BookieAddress, Collection[int]]) -> dict[int, Usage]:
-    """Add up each listed ledger's usage over all bookies."""
-    usage: dict[int, Usage] = {}
-    weighs = [MeasureFiles(address, tuple(sorted(ids))) for address, ids in where.items()]
-    for _, ledger_id, own in answers_by_ledger(run, weighs):
-        usage[ledger_id] = usage.get(ledger_id, Usage()) + own
-    return usage

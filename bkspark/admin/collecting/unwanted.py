@@ -2,12 +2,14 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from bkspark.admin.auditing import look as journals_shown
 from bkspark.admin.auditing.copies import roles_of
 from bkspark.admin.auditing.look import lacking, name_of, named_logs, slim
 from bkspark.admin.collecting.freeing import (
     Doomed,
+    FindOldJournals,
     FindUnfinished,
     Free,
     Freed,
@@ -17,7 +19,7 @@ from bkspark.admin.collecting.freeing import (
     Unwanted,
 )
 from bkspark.admin.noted_damage import NotedDamage, marks_of
-from bkspark.admin.sweep import answers, answers_by_ledger, by_member
+from bkspark.admin.sweep import answers, answers_by_ledger, batches, by_member
 from bkspark.bookie.contract import BookieAddress, BookieRoot, Usage
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.cluster import Cluster
@@ -32,9 +34,12 @@ from bkspark.format import layout
 from bkspark.format.digest import for_showing
 from bkspark.format.upkeep_records import Mark
 from bkspark.ledger.recovery.running import Instruction, Runner
+from bkspark.protocol.ledger.deletion import oldest_owner
 from bkspark.protocol.ledger.locations import Locations
-from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
-from bkspark.protocol.upkeep.repairing import leavers, left_by, unnamed
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.upkeep.repairing import leavers, left_by, may_leave, unnamed
+
+LEDGERS_AT_ONCE = 500
 
 # --- unwanted ------------------------------------------------------------------------------------
 # Find unneeded files of remaining ledgers: copies on former members, unnamed entry logs.
@@ -67,8 +72,8 @@ class ShowEntryLogs:
         found: dict[int, dict[str, int]] = {}
         try:
             with open_bookie(self.address).open_root() as root:
+                look = self._listed if self.lists else self._named
                 for ledger in self.ledgers:
-                    look = self._listed if self.lists else self._named
                     names = look(root, ledger, beat)
                     if names is not None:
                         found[ledger.ledger_id] = names
@@ -77,16 +82,14 @@ class ShowEntryLogs:
             return found
         return found
 
-    def _listed(
-        self, root: BookieRoot, ledger: LedgerMetadata, beat: Heartbeat
-    ) -> dict[str, int] | None:
-        """Return existing entry logs the bookie's records do not name; None if none exist."""
+    def _listed(self, root: BookieRoot, ledger: LedgerMetadata, beat: Heartbeat) -> dict[str, int]:
+        """Return existing entry logs the bookie's records do not name."""
         folder = layout.entries_folder(ledger.ledger_id)
         listed = {f"{folder}/{one}" for one in root.list(folder) if layout.is_entry_log(one)}
         if not listed:
-            return None
+            return {}
         names = listed.difference(self._shown(root, ledger, beat)[0])
-        return {name: root.size(name) or 0 for name in names} or None
+        return {name: root.size(name) or 0 for name in names}
 
     def _named(
         self, root: BookieRoot, ledger: LedgerMetadata, beat: Heartbeat
@@ -113,36 +116,56 @@ class ShowEntryLogs:
 class LeftoverFinder:
     """Finds unneeded files of closed ledgers.
 
-    Args:
-        listed: ids of the ledgers with files on each bookie, as a hint.
+    Attributes:
+        unsure: ids of the ledgers that may have unneeded files, now or after a change of the
+            bookies alone.
     """
 
-    def __init__(
-        self, cluster: Cluster, run: Runner, listed: Mapping[BookieAddress, frozenset[int]]
-    ) -> None:
+    def __init__(self, cluster: Cluster, run: Runner) -> None:
+        self.unsure: set[int] = set()
         self._run = run
-        self._listed = listed
-        self._addresses = {address.member: address for address in listed}
-        self._free = free_members(cluster) & self._addresses.keys()
+        self._listed: Mapping[BookieAddress, frozenset[int]] = {}
+        self._addresses: Mapping[Member, BookieAddress] = {}
+        self._able = free_members(cluster)
         self._marks = NotedDamage(cluster).marks(cluster.addresses())
 
-    def found(self, ledgers: Sequence[LedgerMetadata]) -> list[Unwanted]:
-        """Return the unneeded files of some closed ledgers; change nothing."""
-        slimmed = [slim(ledger) for ledger in ledgers]
-        return [*self._copies(slimmed), *self._strays(slimmed), *self._unfinished(slimmed)]
+    def found(
+        self,
+        ledgers: Sequence[LedgerMetadata],
+        listed: Mapping[BookieAddress, frozenset[int]],
+    ) -> list[Unwanted]:
+        """Return the unneeded files of some ledgers; change nothing.
+
+        Args:
+            listed: ids of the ledgers with files on each bookie that answers, as a hint.
+        """
+        self._listed = listed
+        self._addresses = {address.member: address for address in listed}
+        closed = [slim(ledger) for ledger in ledgers if ledger.state is LedgerState.CLOSED]
+        found = []
+        for some in batches(closed, LEDGERS_AT_ONCE):
+            found += [*self._copies(some), *self._strays(some), *self._unfinished(some)]
+        return [*found, *self._old_journals(ledgers)]
 
     def _copies(self, ledgers: Sequence[LedgerMetadata]) -> list[Unwanted]:
         orders: dict[BookieAddress, list[int]] = {}
         for ledger in ledgers:
             holders = [a.member for a, ids in self._listed.items() if ledger.ledger_id in ids]
-            leaving = leavers(ledger, holders, self._free)
+            leaving = leavers(ledger, holders, self._able & self._addresses.keys())
+            if any(may_leave(ledger, member) for member in holders):
+                self.unsure.add(ledger.ledger_id)
             for member in (one for one in holders if one in leaving):
                 orders.setdefault(self._addresses[member], []).append(ledger.ledger_id)
         return weighed(self._run, orders)
 
     def _strays(self, ledgers: Sequence[LedgerMetadata]) -> Iterator[Unwanted]:
-        shown = self._show(ledgers, lists=True)
-        nominated = [x for x in ledgers if x.ledger_id in {i for _, i in shown}]
+        listed = self._show(ledgers, lists=True)
+        asked = {(m, one.ledger_id) for m, own in self._of_members(ledgers).items() for one in own}
+        self.unsure.update(ledger_id for _, ledger_id in asked - listed.keys())
+        shown = {key: names for key, names in listed.items() if names}
+        strange = {ledger_id for _, ledger_id in shown}
+        self.unsure |= strange
+        nominated = [x for x in ledgers if x.ledger_id in strange]
         named = self._show(nominated, lists=False)
         by_id = {ledger.ledger_id: ledger for ledger in nominated}
         for (member, ledger_id), sizes in sorted(shown.items(), key=lambda item: item[0][1]):
@@ -157,8 +180,31 @@ class LeftoverFinder:
             FindUnfinished(self._addresses[member], tuple(ledger.ledger_id for ledger in own))
             for member, own in self._of_members(ledgers).items()
         ]
-        for member, ledger_id, usage in answers_by_ledger(self._run, looks):
+        for member, ledger_id, usage in self._sure(looks):
             yield Unwanted(ledger_id, member, usage, is_unfinished=True)
+
+    def _old_journals(self, ledgers: Sequence[LedgerMetadata]) -> Iterator[Unwanted]:
+        """Yield the old journals of ledgers on the bookies that were listed with files of them."""
+        terms = {ledger.ledger_id: oldest_owner(ledger) for ledger in ledgers}
+        terms = {ledger_id: term for ledger_id, term in terms.items() if term}
+        looks = [
+            FindOldJournals(address, {i: term for i, term in terms.items() if i in ids})
+            for address, ids in self._listed.items()
+            if not ids.isdisjoint(terms)
+        ]
+        for member, ledger_id, sizes in self._sure(looks):
+            usage = Usage(len(sizes), sum(sizes.values()))
+            yield Unwanted(ledger_id, member, usage, tuple(sorted(sizes)), is_journals=True)
+
+    def _sure(
+        self, looks: Sequence[FindUnfinished] | Sequence[FindOldJournals]
+    ) -> Iterator[tuple[Member, int, Any]]:
+        """Yield the answers by ledger; note the ledgers of bookies that gave none."""
+        for look, answer in answers(self._run, looks):
+            if isinstance(answer, Mapping):
+                yield from ((look.address.member, number, one) for number, one in answer.items())
+            else:
+                self.unsure.update(look.ledger_ids)
 
     def _of_members(self, ledgers: Sequence[LedgerMetadata]) -> dict[Member, list[LedgerMetadata]]:
         """Return the ledgers of each member with a known address."""

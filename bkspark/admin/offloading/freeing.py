@@ -89,12 +89,14 @@ class TierOutcome:
     Attributes:
         paged: logs that may have pages of a tier: others cost a collection no look.
         waiting: what later runs will do, and from when on.
+        dropping: logs that have dropped ledgers, or have now.
     """
 
     steps: list[TierStep] = field(default_factory=list)
     left: list[Left] = field(default_factory=list)
     paged: list[str] = field(default_factory=list)
     waiting: list[Facts] = field(default_factory=list)
+    dropping: list[str] = field(default_factory=list)
 
     @property
     def details(self) -> dict[str, list[Facts]]:
@@ -153,15 +155,17 @@ def free_offloaded(cluster: Cluster, due: FreeingDue) -> TierOutcome:
 
 
 def _logs(cluster: Cluster, outcome: TierOutcome) -> Iterator[LogRecord]:
-    """Yield the logs with a tier; note those that may have pages of one."""
-    for name in cluster.log_names():
+    """Yield the logs with a tier; note those that may have pages of one, or dropped ledgers."""
+    for name, answer in cluster.logs.answers(cluster.log_names()):
         try:
-            seen = cluster.logs.get(name)
+            seen = answer()
         except CorruptDataError:
             continue  # the record is listed as unreadable elsewhere
         if seen is None:
             continue
         log = seen.value
+        if log.has_any_dropped or log.tier is not None:
+            outcome.dropping.append(name)
         if log.tier is not None or log.is_tombstone or log.generation > _FIRST_GENERATION:
             outcome.paged.append(name)
         if log.tier is not None:

@@ -17,6 +17,7 @@ from bkspark.cluster.ensembles import Successors
 from bkspark.cluster.log_messages import tell
 from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import Versioned
+from bkspark.cluster.settled_ledgers import tell_collections
 from bkspark.errors import (
     CorruptDataError,
     InvalidRequestError,
@@ -310,6 +311,8 @@ class Repair:
             again = self._batch(tasks[:AT_ONCE])
             tasks = [*again, *tasks[AT_ONCE:]]
             progress(total - len(tasks), total)
+        # Copies on former members, and those that no record names because the repair was overtaken.
+        tell_collections(self._cluster, {step.need.place.ledger_id for step in plan.steps})
 
     def _batch(self, tasks: Sequence[RepairTask]) -> list[RepairTask]:
         """Do some tasks in parallel; return the tasks to begin again."""

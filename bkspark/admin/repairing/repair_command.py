@@ -6,10 +6,15 @@ from dataclasses import dataclass, field, replace
 
 from bkspark import environment
 from bkspark.admin import absent_bookies
-from bkspark.admin.absent_bookies import ids_in, leave_out_bookies, why_left
+from bkspark.admin.absent_bookies import (
+    ids_in,
+    leave_out_bookies,
+    silent_bookies,
+    why_left,
+)
 from bkspark.admin.auditing.audit import Audit, audit, dropped_ledgers, plan_audit
 from bkspark.admin.auditing.findings import AuditFindings, Short, plan_of_some
-from bkspark.admin.auditing.look import BookieAnswers, Look, slim
+from bkspark.admin.auditing.look import slim
 from bkspark.admin.maintenance import (
     IN_THREADS,
     Execution,
@@ -25,7 +30,6 @@ from bkspark.admin.noted_damage import NotedDamage
 from bkspark.admin.recovering import is_dropped
 from bkspark.admin.repairing.fill import Fill, Filled, Sources, in_vain, problem_of
 from bkspark.admin.repairing.repair import Away, Repair, RepairPlan, plan_of, row, row_of_short
-from bkspark.admin.settled_ledgers import REPAIR, SettledLedgers, members_of
 from bkspark.admin.survey import Survey
 from bkspark.admin.sweep import answers, batches, read_ledgers
 from bkspark.bookie.contract import BookieAddress, told_of
@@ -35,6 +39,12 @@ from bkspark.cluster.ensembles import Successors
 from bkspark.cluster.log_messages import tell
 from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import Versioned
+from bkspark.cluster.settled_ledgers import (
+    REPAIR,
+    SettledLedgers,
+    members_of,
+    tell_collections,
+)
 from bkspark.errors import CorruptDataError, MetadataVersionError, UnauthorizedError
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.locations import Locations
@@ -113,6 +123,7 @@ class Widening:
         self._run = run
         self._bytes_per_second = bytes_per_second
         self._marks = NotedDamage(cluster).marks(cluster.addresses())
+        self.tried: set[int] = set()
 
     def widen(self, ledger_id: int) -> Widened:
         """Take one step (rule 1).
@@ -150,6 +161,7 @@ class Widening:
         members = [address.member for address in targets]
         after = repairing.widened(seen.value, members)
         fills = self._fills(seen.value, after, targets)
+        self.tried.add(ledger_id)
         results = self._copied(fills, learnt)
         if isinstance(results, Widened | None):
             return results
@@ -330,6 +342,7 @@ def repair(
     work.carry_out(plan, how.progress)
     widening = Widening(cluster, wanted.password, runner, wanted.bytes_per_second)
     wider = _widen(widening, plan.short, work)
+    tell_collections(cluster, widening.tried)  # members that were tried may have copies
     report = _report(plan, work, found, survey, wider)
     for left in report.left:
         if left not in work.left:  # logged already
@@ -353,7 +366,7 @@ def _audited(survey: Survey, wanted: RepairRequest, how: Execution) -> AuditFind
 
 def _audited_all(survey: Survey, how: Execution) -> AuditFindings:
     """Find the missing copies of all ledgers; look at those that are not settled or are marked."""
-    silent = _silent(survey, how.runner)
+    silent = silent_bookies(survey, how.runner)
     notes = SettledLedgers(survey, VERB)
     asked = notes.to_look_at(environment.now_ms(), members_of(survey, silent))
     marked = {ledger_id for _, ledger_id in NotedDamage(survey).marks(survey.addresses())}
@@ -373,13 +386,6 @@ def _dropped_among(survey: Survey, ledger_ids: Iterable[int]) -> set[int]:
     """Return the ids of the ledgers that their own logs have dropped."""
     ledgers = read_ledgers(survey, ledger_ids)
     return {number for number, ledger in ledgers.items() if is_dropped(survey, ledger)}
-
-
-def _silent(survey: Survey, run: Runner) -> dict[str, str]:
-    """Ask each bookie for its cookie; return the reasons of those that do not show it, by id."""
-    looks = [Look(address, (), ()) for address in survey.addresses().values()]
-    found = answers(run, looks)
-    return {x.address.bookie_id: a.reason for x, a in found if not isinstance(a, BookieAnswers)}
 
 
 def _without_those_of(

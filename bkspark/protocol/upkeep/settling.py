@@ -4,7 +4,9 @@ Rule 1. A ledger is *settled* for a command if the command has nothing to do for
 later state of the ledger. For ``recover`` these are ledgers that are CLOSED, DELETING, or gone: the
 state of no such ledger becomes OPEN or IN_RECOVERY again. For ``repair`` these are ledgers that are
 DELETING or gone, and CLOSED ledgers with all copies that they want on members that answer: a place
-of a closed ledger changes only to a member with verified copies ("repairing", rules 3 and 5).
+of a closed ledger changes only to a member with verified copies ("repairing", rules 3 and 5). For
+``collect`` these are CLOSED ledgers, named by their log if they were made for one, of which no
+bookie has a file that is not needed.
 
 Rule 2. Ledger ids are given out in ascending order. So a note has one number, below which ledgers
 are settled, and the ids of the exceptions. A ledger with a higher id is not settled.
@@ -16,13 +18,14 @@ A recent id whose record is absent may belong to a ledger in creation, and stays
 Rule 4. A note never claims more than is true. So it needs no part in the creation, the closing or
 the deletion of a ledger. A lost or an older note costs further looks, and nothing else.
 
-Rule 5. Copies may be lost after a look. So a note of ``repair`` is about the bookies that were
-there during the look. If since then a bookie was added, removed, set up again or declared lost, or
-became silent or not silent, no ledger is settled.
+Rule 5. Copies may be lost after a look, and a silent bookie may have files that are not needed. So
+a note of ``repair`` or ``collect`` is about the bookies that were there during the look. If since
+then a bookie was added, removed, set up again or declared lost, or became silent or not silent, no
+ledger is settled.
 
-Rule 6. A client that finds something to do for a settled ledger doubts it: the ledger is an
-exception from then on. A look that began before the doubt settles nothing, because it may have read
-the ledger before.
+Rule 6. A client that finds or makes something to do for a ledger doubts it, afterwards: the ledger
+is an exception from then on. Doubts are counted. A look that began before the doubt does not settle
+the ledger, because it may have read the ledger before.
 """
 
 from collections.abc import Collection, Mapping
@@ -31,7 +34,7 @@ from dataclasses import dataclass, field, replace
 UNBORN_SECONDS = 86_400.0
 """A client creates the record of a ledger within seconds after it took the id."""
 
-EXCEPTIONS_MAX = 20_000
+EXCEPTIONS_MAX = 15_000
 """Keeps the note below 768 kB."""
 
 
@@ -66,12 +69,17 @@ class Settled:
         exceptions: since when each is known not to be settled, by ledger id.
         members: the bookies that were there (rule 5); empty if they do not matter.
         doubts: how often ledgers were doubted (rule 6).
+        doubted: exceptions that no look has read since their doubt, with the number of the doubt.
+        forgotten: the number of the last doubt that had no room; looks that began before it settle
+            nothing.
     """
 
     below: int = 0
     exceptions: Mapping[int, int] = field(default_factory=dict)
     members: str = ""
     doubts: int = 0
+    doubted: Mapping[int, int] = field(default_factory=dict)
+    forgotten: int = 0
 
     def has(self, ledger_id: int) -> bool:
         return ledger_id < self.below and ledger_id not in self.exceptions
@@ -91,20 +99,25 @@ class Settled:
         The look may have begun at another note: what it has not read stays as it is (rule 3).
         """
         known = self.among(look.members)
-        if look.begin > known.below or look.doubts != self.doubts:
+        if look.begin > known.below or look.doubts < self.forgotten:
             return self
         below = max(known.below, look.end)
-        settled = look.read - look.unsettled
-        kept = {i: ms for i, ms in self.exceptions.items() if i not in settled and i < below}
+        late = {i: number for i, number in self.doubted.items() if number > look.doubts}
+        settled = look.read - look.unsettled - late.keys()
+        unread = {i: number for i, number in self.doubted.items() if i not in look.read}
+        doubted = {**unread, **late}
+        known_ms = self.exceptions.items()
+        kept = {i: ms for i, ms in known_ms if i in doubted or (i not in settled and i < below)}
         found = (i for i in look.unsettled if known.below <= i < below)
         exceptions = {**dict.fromkeys(found, look.now_ms), **kept}
-        return replace(known, below=below, exceptions=exceptions).bounded()
+        return replace(known, below=below, exceptions=exceptions, doubted=doubted).bounded()
 
     def doubting(self, ledger_ids: Collection[int], now_ms: int) -> "Settled":
         """Return the settled ledgers without some (rule 6)."""
-        wrong = (ledger_id for ledger_id in ledger_ids if self.has(ledger_id))
-        exceptions = {**self.exceptions, **dict.fromkeys(wrong, now_ms)}
-        return replace(self, exceptions=exceptions, doubts=self.doubts + 1).bounded()
+        number = self.doubts + 1
+        exceptions = {**dict.fromkeys(ledger_ids, now_ms), **self.exceptions}
+        doubted = {**self.doubted, **dict.fromkeys(ledger_ids, number)}
+        return replace(self, exceptions=exceptions, doubts=number, doubted=doubted).bounded()
 
     def bounded(self) -> "Settled":
         """Return the same; beyond ``EXCEPTIONS_MAX`` exceptions, later ledgers count as new."""
@@ -112,4 +125,11 @@ class Settled:
             return self
         ids = sorted(self.exceptions)
         kept = {ledger_id: self.exceptions[ledger_id] for ledger_id in ids[:EXCEPTIONS_MAX]}
-        return replace(self, below=ids[EXCEPTIONS_MAX], exceptions=kept)
+        doubted = {i: number for i, number in self.doubted.items() if i in kept}
+        return replace(
+            self,
+            below=min(self.below, ids[EXCEPTIONS_MAX]),
+            exceptions=kept,
+            doubted=doubted,
+            forgotten=self.doubts if len(doubted) < len(self.doubted) else self.forgotten,
+        )

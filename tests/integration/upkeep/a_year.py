@@ -245,7 +245,8 @@ class Life:
         deeds.insert(self.chance.randrange(4), self.chance.choice(accidents))
         for deed in deeds:
             deed()
-        self.calendar.wait(DAY - HOUR)
+            self.calendar.wait((DAY - HOUR) / len(deeds))
+            verbs.collect(self.rig.uri, abandoned_after=DAY)
 
     def night(self) -> None:
         """What was away is there again, and the schedule runs."""

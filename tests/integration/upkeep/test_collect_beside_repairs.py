@@ -8,7 +8,7 @@ import pytest
 
 from bkspark import environment, verbs
 from bkspark.admin.collecting.collection import Collector
-from bkspark.admin.collecting.garbage import plan_collection
+from bkspark.admin.collecting.planning import plan_collection
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError
 from bkspark.ledger.recovery.running import in_threads

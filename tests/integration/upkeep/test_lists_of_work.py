@@ -15,9 +15,9 @@ from bkspark.admin import bookies
 from bkspark.admin.auditing.findings import UNDER_REPLICATED
 from bkspark.admin.auditing.look import Look
 from bkspark.admin.maintenance import Report
-from bkspark.admin.settled_ledgers import REPAIR, SettledLedgers
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.settled_ledgers import REPAIR, SettledLedgers
 from bkspark.format import layout
 from bkspark.ledger.deleting import exclude
 from bkspark.protocol.upkeep.settling import Settled

@@ -28,10 +28,10 @@ def test_a_look_settles_what_it_read_and_names_the_rest() -> None:
 
 
 def test_a_look_settles_nothing_that_it_did_not_read() -> None:
-    doubted = Settled(4, {1: 5}).doubting([2], now_ms=7)
-    assert doubted == Settled(4, {1: 5, 2: 7}, doubts=1)
+    doubted = Settled(4, {1: 5, 3: 5}).doubting([2], now_ms=7)
+    assert doubted == Settled(4, {1: 5, 2: 7, 3: 5}, doubts=1, doubted={2: 1})
     later = look(4, 6, {1, 4, 5}, set(), doubts=1)
-    assert doubted.after(later) == Settled(6, {2: 7}, doubts=1)
+    assert doubted.after(later) == Settled(6, {2: 7, 3: 5}, doubts=1, doubted={2: 1})
 
 
 def test_a_look_that_began_at_a_later_note_says_nothing_about_the_ledgers_before() -> None:
@@ -44,18 +44,44 @@ def test_a_late_look_takes_nothing_back() -> None:
     assert known.after(look(2, 6, {2, 3, 4, 5}, {4})) == known
 
 
-def test_doubts_are_only_about_settled_ledgers() -> None:
-    known = Settled(4, {1: 5})
-    assert known.doubting([1, 4, 9], now_ms=7) == Settled(4, {1: 5}, doubts=1)
+def test_a_doubt_is_about_new_ledgers_and_exceptions_too() -> None:
+    """A look that goes on may be about to settle them."""
+    doubted = Settled(4, {1: 5}).doubting([1, 9], now_ms=7)
+    assert doubted == Settled(4, {1: 5, 9: 7}, doubts=1, doubted={1: 1, 9: 1})
 
 
-def test_a_look_that_began_before_a_doubt_settles_nothing() -> None:
+def test_a_look_that_began_before_a_doubt_does_not_settle_the_ledger() -> None:
     """It may have read the ledger before the loss that another client found."""
     known = Settled(4, {1: 5})
     before = look(4, 6, {1, 4, 5}, set())
-    doubted = known.doubting([1], now_ms=7)  # an exception already
-    assert doubted.after(before) == doubted
+    doubted = known.doubting([1, 4], now_ms=7)
+    assert doubted.after(before) == Settled(6, {1: 5, 4: 7}, doubts=1, doubted={1: 1, 4: 1})
     assert known.after(before) == Settled(6)
+
+
+def test_a_doubt_stays_until_a_look_has_read_the_ledger() -> None:
+    doubted = Settled(4).doubting([1, 2], now_ms=7)
+    other = doubted.after(look(4, 6, {1, 4, 5}, {4}, doubts=1))
+    assert other == Settled(6, {2: 7, 4: 5}, doubts=1, doubted={2: 1})
+    late = look(4, 6, {2, 4, 5}, set())
+    assert not other.after(late).has(2)
+    assert other.after(look(6, 6, {2, 4}, {2}, doubts=1)) == Settled(6, {2: 7}, doubts=1)
+
+
+def test_a_look_that_began_before_a_doubt_without_room_settles_nothing() -> None:
+    known = Settled(EXCEPTIONS_MAX + 9)
+    late = known.doubting(range(EXCEPTIONS_MAX + 1), now_ms=7)
+    assert len(late.doubted) == EXCEPTIONS_MAX
+    before = look(0, EXCEPTIONS_MAX + 9, set(range(EXCEPTIONS_MAX + 9)), set())
+    assert late.after(before) == late
+    after = look(0, EXCEPTIONS_MAX + 9, set(range(EXCEPTIONS_MAX + 9)), set(), doubts=1)
+    assert late.after(after) == Settled(EXCEPTIONS_MAX + 9, doubts=1, forgotten=1)
+
+
+def test_exceptions_without_room_that_were_not_doubted_stop_no_look() -> None:
+    ids = set(range(EXCEPTIONS_MAX + 1))
+    known = Settled().after(look(0, EXCEPTIONS_MAX + 1, ids, ids))
+    assert (known.below, known.forgotten) == (EXCEPTIONS_MAX, 0)
 
 
 def test_a_note_is_about_the_bookies_that_were_there() -> None:

@@ -7,8 +7,9 @@ compare-and-set. A note that cannot be read or stored only costs further looks.
 import hashlib
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from bkspark import environment
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.gone_ledgers import GoneLedgers
 from bkspark.cluster.records import UPDATE_TRIES_MAX, Notes, back_off
@@ -28,6 +29,9 @@ RECOVER = "recover"
 
 REPAIR = "repair"
 """The verb for which ledgers are settled while they are closed and have all copies."""
+
+COLLECT = "collect"
+"""The verb for which ledgers are settled while they are needed, and all files of them are."""
 
 WALKED_MAX = 1024
 """New ids that are asked for one by one; if there are more, one listing names the ledgers."""
@@ -64,13 +68,15 @@ class SettledLedgers:
             upkeep_records.decode_settled,
         )
 
-    def to_look_at(self, now_ms: int, members: str = "") -> ToLookAt:
+    def to_look_at(self, now_ms: int, members: str = "", *, is_all: bool = False) -> ToLookAt:
         """Return the ledgers that are not settled; read no record of a ledger.
 
         Args:
             members: the bookies that are there, if they matter (``members_of``).
+            is_all: whether no ledger counts as settled.
         """
         known = self.known().among(members)
+        known = replace(known, below=0) if is_all else known
         end = self._cluster.next_ledger_id()  # before any record is read
         ids = sorted({*known.exceptions, *self._new_ids(known.below, end)})
         return ToLookAt(known, max(known.below, end or 0), tuple(ids), now_ms)
@@ -141,6 +147,14 @@ class SettledLedgers:
                 return
             except MetadataVersionError:
                 back_off(attempt)
+
+
+def tell_collections(cluster: Cluster, ledger_ids: Collection[int]) -> None:
+    """Have the next collection look at ledgers that need less than before (rule 6).
+
+    If that cannot be stored, the next audit tells it.
+    """
+    SettledLedgers(cluster, COLLECT).doubt(ledger_ids, environment.now_ms())
 
 
 def members_of(cluster: Cluster, silent: Collection[str]) -> str:
