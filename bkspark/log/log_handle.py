@@ -27,6 +27,7 @@ from bkspark.log.reading.ledger_files import OpenBookies, find_records
 from bkspark.log.reading.log_view import LogView, LogWatch, look_at
 from bkspark.log.reading.offset_by_time import offset_since
 from bkspark.log.reading.ordered_read import OrderedRead, read_view_in_order
+from bkspark.log.reading.slice_reader import InlinePlace
 from bkspark.log.reading.waiting import Waiting
 from bkspark.log.recovering import Undecided, resolve, update_with_closed_tail
 from bkspark.log.rolling import RollPolicy
@@ -278,7 +279,7 @@ class LogHandle(BoundToProcess):
         generation = view.record.generation
         begin = _offset("start", start)
         offset = view.first_offset if begin is None else begin
-        deadline = _deadline(timeout)
+        deadline, place = _deadline(timeout), InlinePlace()
         with Waiting(self._cluster) as waiting:
             while True:
                 if view.record.generation != generation:
@@ -287,7 +288,8 @@ class LogHandle(BoundToProcess):
                         hint="read again, from the start of the new contents",
                     )
                 if offset < view.end_offset or offset < view.first_offset:
-                    rows = read_view_in_order(self._cluster, view, offset, None, self._password)
+                    rest = (self._cluster, view, offset, None, self._password)
+                    rows = read_view_in_order(*rest, place)
                     yield from self._entries(rows)
                     offset, deadline = view.end_offset, _deadline(timeout)
                     waiting.begin_anew()

@@ -51,6 +51,12 @@ MUTANTS = (
         Replace("self.machine.pending.last_add_confirmed == last_add_confirmed", "True"),
         (f"{LAC}::test_a_lane_that_is_idle_alone_says_nothing",),
     ),
+    Mutant(
+        "a busy writer confirms each entry",
+        "Deadlines.sent",
+        Replace("pause < busy_seconds(self._lanes.store_seconds)", "False"),
+        (f"{LAC}::test_appends_that_follow_each_other_have_a_longer_pause",),
+    ),
     # --- bookies that hang -----------------------------------------------------------------------
     Mutant(
         "a late answer of a bookie that was replaced counts",

@@ -94,8 +94,8 @@ MUTANTS = (
         "a follower looks twice and reads what it saw last",
         "LogHandle.follow",
         Replace(
-            "read_view_in_order(self._cluster, view, offset, None, self._password)",
-            "read_view_in_order(self._cluster, self._watch.look(), offset, None, self._password)",
+            "(self._cluster, view, offset, None, self._password)",
+            "(self._cluster, self._watch.look(), offset, None, self._password)",
         ),
         (f"{FOLLOWING}::test_rb_39_a_follower_skips_nothing_when_who_knew_the_end_is_away",),
     ),

@@ -13,6 +13,8 @@ PLANNING = "tests/unit/log/reading/test_planning.py"
 BESIDE = "tests/unit/spark/test_readers_beside_retention.py"
 TOLD = "tests/unit/log/reading/test_told_changes.py"
 QUIET = "tests/unit/log/reading/test_quiet_looks.py"
+INLINE = "tests/unit/log/reading/test_inline_reads.py"
+LEFT_OVER = "tests/integration/recovery/test_left_over_records.py"
 
 MUTANTS = (
     # --- journals and the confirmed end ----------------------------------------------------------
@@ -257,5 +259,24 @@ MUTANTS = (
         "Waiting._begins",
         Replace("len(files) == len(members) == len(journals)", "True"),
         (f"{TOLD}::test_it_looks_often_if_a_place_has_no_files",),
+    ),
+    # --- readers that go on in a ledger ----------------------------------------------------------
+    Mutant(
+        "a reader that goes on reads with older metadata",
+        "InlinePlace.take",
+        Replace("found.go_on(now)", "..."),
+        (f"{LEFT_OVER}::test_h43_a_reader_that_goes_on_in_a_ledger_reads_what_counts_now",),
+    ),
+    Mutant(
+        "a reader that cannot go on does not begin anew",
+        "SliceReader._groups",
+        Replace("suppress(CorruptDataError)", "suppress()"),
+        (f"{INLINE}::test_if_it_cannot_go_on_it_looks_the_bookies_up_again",),
+    ),
+    Mutant(
+        "a reader goes on with a handle that has met a fault",
+        "SliceReader._groups",
+        Replace("self.place is not None and not handle.faults", "self.place is not None"),
+        (f"{INLINE}::test_it_does_not_go_on_after_a_fault",),
     ),
 )

@@ -148,6 +148,10 @@ class ReadHandle(BoundToProcess):
         self._look(timeout)
         return self._confirmed
 
+    def go_on(self, metadata: LedgerMetadata) -> None:
+        """Read with ``metadata`` from now on, which are as new as the entries to be read."""
+        self._metadata = metadata
+
     def wait_for(self, entry_id: int, timeout: float) -> bool:
         """Wait until ``entry_id`` may be read. False after ``timeout`` seconds.
 

@@ -15,9 +15,9 @@ class WriterSettings:
 
     Attributes:
         explicit_lac_ms: pause after which the writer stores its last-add-confirmed, so that readers
-            of the open ledger may read its last entries; 0 never does. None means three times as
-            long as the bookies took for the last record: at least 1 ms, or 4 after appends that
-            followed each other at once, and at most 100 ms.
+            of the open ledger may read its last entries; 0 never does. None means as long as the
+            bookies took for the last record; after appends that follow each other, three times as
+            long, and at least 4 ms. It is 100 ms at most.
         add_entry_timeout_seconds: time without progress on a record after which a bookie counts as
             failed.
         add_entry_quorum_timeout_seconds: time without an acknowledgement of an entry after which
@@ -53,16 +53,19 @@ class WriterSettings:
     def idle_seconds(self, store_seconds: float, *, is_busy: bool) -> float:
         """Return the pause before the writer stores its last-add-confirmed; infinite for never.
 
-        A next append may come while that record is being stored, and then it waits. The pause is
-        so much longer that this is rare, and short where bookies are quick.
+        A next append may come while that record is being stored, and then it waits. So the writer
+        waits longer if appends follow each other: that record is rare then. The pause is short
+        where bookies are quick.
 
         Args:
             store_seconds: how long the slowest bookie took for the last record.
-            is_busy: whether the last append followed the one before at once.
+            is_busy: whether the last append came within ``busy_seconds`` after the one before.
         """
         if self.explicit_lac_ms is None:
-            least = BUSY_SECONDS if is_busy else IDLE_SECONDS_MIN
-            return min(max(least, 3 * store_seconds), IDLE_SECONDS_MAX)
+            wanted = (
+                busy_seconds(store_seconds) if is_busy else max(IDLE_SECONDS_MIN, store_seconds)
+            )
+            return min(wanted, IDLE_SECONDS_MAX)
         return self.explicit_lac_ms / 1000 or math.inf
 
     def with_metadata_timeout(self, seconds: float) -> "WriterSettings":
@@ -83,12 +86,19 @@ class WriterSettings:
         return self.add_entry_quorum_timeout_seconds + GRACE_SECONDS
 
 
-IDLE_SECONDS_MIN, IDLE_SECONDS_MAX = 0.001, 0.1
-"""The shortest and the longest pause that the writer chooses by its bookies."""
+IDLE_SECONDS_MIN, IDLE_SECONDS_MAX = 0.000_25, 0.1
+"""The shortest and the longest pause that the writer chooses by its bookies. The caller gets its
+answer during the shortest one."""
 
 BUSY_SECONDS = 0.004
 """The shortest pause between appends that follow each other within this time: a tick of the kernel.
 To set a shorter timer for each of them would take a tenth of their time."""
+
+
+def busy_seconds(store_seconds: float) -> float:
+    """Return within which time an append follows the one before, and the writer's pause then."""
+    return max(BUSY_SECONDS, 3 * store_seconds)
+
 
 GRACE_SECONDS = 15.0
 """Time to find bookies that can replace others, and to end."""

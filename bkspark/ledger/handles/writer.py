@@ -35,7 +35,7 @@ from bkspark.ledger.handles.grouping import PAUSE_SECONDS, Group, Pauses, Submis
 from bkspark.ledger.handles.lane import Appender, Lane, Lanes, seconds_for
 from bkspark.ledger.handles.membership import Membership, News
 from bkspark.ledger.handles.promise import Answers, Promise, Rolls, Teller, Unacknowledged
-from bkspark.ledger.handles.settings import BUSY_SECONDS, IDLE_SECONDS_MAX, USUAL, WriterSettings
+from bkspark.ledger.handles.settings import IDLE_SECONDS_MAX, USUAL, WriterSettings, busy_seconds
 from bkspark.progress import overslept
 from bkspark.protocol.ledger.metadata import CommitTimes, LedgerMetadata
 from bkspark.protocol.writer import steps
@@ -99,7 +99,8 @@ class Deadlines:
 
     def sent(self, now: float) -> None:
         """Note that a record is sent ``now``."""
-        self._is_busy = now - self._acknowledged_at < BUSY_SECONDS
+        pause = now - self._acknowledged_at
+        self._is_busy = pause < busy_seconds(self._lanes.store_seconds)
 
     @property
     def idle_seconds(self) -> float:

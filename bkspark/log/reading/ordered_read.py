@@ -18,11 +18,8 @@ from bkspark.ledger.handles.read_handle import ReadHandle
 from bkspark.log.reading.ledger_files import OpenBookies, readable, stores_rows_inline
 from bkspark.log.reading.log_view import LogView
 from bkspark.log.reading.read_slices import plan_ledger, plan_view
-from bkspark.log.reading.slice_reader import (
-    ReplicaFault,
-    SliceReader,
-)
-from bkspark.log.reading.slices import OffsetRange, ReadTask
+from bkspark.log.reading.slice_reader import InlinePlace, ReplicaFault, SliceReader
+from bkspark.log.reading.slices import InlineSlice, OffsetRange, ReadTask
 from bkspark.log.reading.tier_rows import TierRows
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState
@@ -45,6 +42,7 @@ class OrderedRead:
         borders: offsets at which lost rows begin, in order; all rows before one can be read.
         tier: the rows that the log's table has; None without any.
         cluster: has the rows, and is open while they are read; None to open it as it is needed.
+        place: where the next window, or the caller's next read, goes on in a ledger.
         faults: replicas that failed so far.
     """
 
@@ -57,6 +55,7 @@ class OrderedRead:
     borders: Sequence[int] = ()
     tier: TierRows | None = None
     cluster: Cluster | None = None
+    place: InlinePlace = field(default_factory=InlinePlace)
     faults: list[ReplicaFault] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[pa.Table]:
@@ -68,10 +67,18 @@ class OrderedRead:
         """
         wanted = pa.schema([(self.position_column, pa.int64()), *self.schema])
         for window in self._windows():
-            reader = SliceReader(wanted, self.password, log=self.log, cluster=self.cluster)
-            batches = [batch for task in self.plan(window) for batch in reader.read(task)]
+            reader = SliceReader(
+                *(wanted, self.password),
+                log=self.log,
+                cluster=self.cluster,
+                place=self.place,
+            )
+            tasks = self.plan(window)
+            batches = [batch for task in tasks for batch in reader.read(task)]
             self.faults += [fault for fault in reader.faults if fault not in self.faults]
-            yield pa.Table.from_batches(batches, wanted).sort_by(self.position_column)
+            table = pa.Table.from_batches(batches, wanted)
+            is_sorted = all(isinstance(one, InlineSlice) for task in tasks for one in task.slices)
+            yield table if is_sorted else table.sort_by(self.position_column)
 
     def _windows(self) -> Iterator[OffsetRange]:
         begin = self.range_.begin
@@ -114,7 +121,12 @@ class InlineRead:
 
 
 def read_view_in_order(
-    cluster: Cluster, view: LogView, begin: int | None, end: int | None, password: Password
+    cluster: Cluster,
+    view: LogView,
+    begin: int | None,
+    end: int | None,
+    password: Password,
+    place: InlinePlace | None = None,
 ) -> OrderedRead:
     """Read the offsets ``[begin, end)`` of a view, without looking for the log's end again.
 
@@ -122,6 +134,7 @@ def read_view_in_order(
 
     Args:
         begin, end: None for the view's first offset and end.
+        place: kept by the caller from one read of the log to the next.
 
     Raises:
         NoSuchEntryError: ``begin`` is truncated, or after the end.
@@ -129,6 +142,8 @@ def read_view_in_order(
     """
     log = view.record
     tier = TierRows(log) if log.freed else None
+    goes_on = InlinePlace() if place is None else place
+    goes_on.metadata = view.metadata
     make_digester(log.digest, password)
     if begin is not None and begin < view.first_offset:
         raise truncated(log.name, view.first_offset, begin)
@@ -143,6 +158,7 @@ def read_view_in_order(
         [place.first_offset for place in log.lost_in(range_.begin, range_.end)],
         tier,
         cluster,
+        goes_on,
     )
 
 

@@ -20,6 +20,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import RECORDS_AT_ONCE, Versioned
 from bkspark.errors import NoSuchEntryError, NoSuchLedgerError
+from bkspark.ledger.creating import stores_inline
 from bkspark.log.reading.ledger_files import (
     OpenBookies,
     RecordsAhead,
@@ -37,8 +38,9 @@ from bkspark.log.reading.slices import (
     Slice,
 )
 from bkspark.log.reading.tier_rows import TierRows, TierSlice
+from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.record import EntryLog
+from bkspark.protocol.ledger.record import AddRecord, EntryLog
 from bkspark.protocol.log.data_loss import LostError, truncated
 from bkspark.protocol.log.ledger_list import LoggedLedger, bytes_in
 from bkspark.protocol.log.record import LogRecord
@@ -294,7 +296,7 @@ class _Planner:
 
         The next calls of ``slices`` are about them.
         """
-        asked = list(wanted)
+        asked = [(ledger, begin) for ledger, begin in wanted if not stores_inline(ledger)]
         self._ahead = read_ahead(self._bookies, asked, self._password) if len(asked) > 1 else {}
 
     def slices(
@@ -324,10 +326,14 @@ class _Planner:
         self.ledgers[ledger.ledger_id] = shared
         if end <= begin:
             return
-        records = find_records(
-            self._bookies, ledger, self._password, begin=begin, end=end, ahead=self._ahead
-        )
-        if any(record.parts for record in records):
+        if stores_inline(ledger):  # as its record says: no journal has to be read
+            Locations(ledger).of_entry(begin)
+            records: Sequence[AddRecord] = ()
+        else:
+            records = find_records(
+                self._bookies, ledger, self._password, begin=begin, end=end, ahead=self._ahead
+            )
+        if stores_inline(ledger) or any(record.parts for record in records):
             self.ledgers[ledger.ledger_id] = replace(shared, stripe_count=1)
             self._inline[ledger.ledger_id] = ledger
             place = self._cluster.uri, self._cluster.cluster_id

@@ -9,8 +9,8 @@ still missing, the read fails, unless the reader accepts a loss; rows are never 
 """
 
 import logging
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -41,12 +41,13 @@ from bkspark.ledger.entry_log_reader import EntryLogFile, EntryLogReader, NoGood
 from bkspark.log.reading.slices import InlineSlice, LedgerToRead, ReadTask, Slice
 from bkspark.log.reading.tier_rows import TierSlice, rows_of
 from bkspark.protocol.ledger.locations import Locations
-from bkspark.protocol.ledger.metadata import TimeStep
+from bkspark.protocol.ledger.metadata import LedgerMetadata, TimeStep
 from bkspark.protocol.log.data_loss import LogGeneration, MovedError
 
 # A task that finds its rows asks no metadata, and each worker process loads its modules.
 if TYPE_CHECKING:
     from bkspark.cluster.cluster import Cluster
+    from bkspark.ledger.handles.read_handle import ReadHandle
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +68,31 @@ class ReplicaFault:
     reason: str
 
 
+@dataclass(slots=True)
+class InlinePlace:
+    """Where one reader is in the ledgers with inline rows that it reads piece by piece.
+
+    Attributes:
+        metadata: of ledgers, by id, as of the moment when the entries to be read were confirmed or
+            later. Metadata of an earlier moment may take a record that was dropped for an entry
+            (H43).
+        handle: of the ledger read last. It goes on at its place in the journals, and knows the
+            bookies' addresses.
+    """
+
+    metadata: "Mapping[int, LedgerMetadata]" = field(default_factory=dict)
+    handle: "ReadHandle | None" = None
+
+    def take(self, ledger_id: int) -> "ReadHandle | None":
+        """Return the handle if it reads the ledger; it is kept no longer."""
+        found, self.handle = self.handle, None
+        now = self.metadata.get(ledger_id)
+        if found is None or now is None or found.ledger_id != ledger_id:
+            return None
+        found.go_on(now)
+        return found
+
+
 @dataclass
 class SliceReader:
     """Reads the slices of tasks.
@@ -80,6 +106,7 @@ class SliceReader:
         log: the log that is read; None for a ledger.
         faults: replicas skipped so far.
         cluster: that of the slices, if it is open here; else it is opened as it is needed.
+        place: where the caller goes on in ledgers with inline rows; None if it reads each once.
     """
 
     schema: pa.Schema
@@ -88,6 +115,7 @@ class SliceReader:
     log: LogGeneration | None = None
     faults: list[ReplicaFault] = field(default_factory=list)
     cluster: "Cluster | None" = None
+    place: "InlinePlace | None" = None
 
     def read(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
         """Yield the rows of ``task`` in order, in batches of exactly ``schema``.
@@ -222,28 +250,39 @@ class SliceReader:
     def _read_inline(
         self, cluster: "Cluster", item: InlineSlice, ledger: LedgerToRead
     ) -> Iterator[pa.RecordBatch]:
-        from bkspark.ledger.handles.read_handle import ReadHandle
-
-        last = item.end_entry - 1
-        digester = make_digester(ledger.digest, self.password)
-        handle = ReadHandle(
-            cluster,
-            item.ledger_id,
-            digester,
-            confirmed=last,
-            index=item.index,
-            turn=item.turn,
-        )
-
-        def leave_out(begin: int, end: int, error: CorruptDataError) -> None:
-            logger.warning("left out %d rows: %s", end - begin + 1, error)
-
-        on_loss = None if self.fails_on_loss else leave_out
-        for first, batch in handle.batches(item.begin_entry, last, on_loss):
+        for handle, first, batch in self._groups(cluster, item, ledger):
             steps = handle.record_of(first).steps if TIMESTAMP_COLUMN in self.schema.names else ()
             yield self._dressed(batch, ledger, first, batch.num_rows, steps)
+
+    def _groups(
+        self, cluster: "Cluster", item: InlineSlice, ledger: LedgerToRead
+    ) -> "Iterator[tuple[ReadHandle, int, pa.RecordBatch]]":
+        """Yield the groups of ``item``, each with the handle that read it and its first entry.
+
+        If a handle that goes on meets a problem, a new one looks the bookies up again.
+        """
+        from bkspark.ledger.handles.read_handle import ReadHandle
+
+        at, last = item.begin_entry, item.end_entry - 1
+        kept = None if self.place is None else self.place.take(item.ledger_id)
+        if kept is not None:
+            with suppress(CorruptDataError):
+                for first, batch in kept.batches(at, last):
+                    yield kept, first, batch
+                    at = first + batch.num_rows
+        handle = kept
+        if handle is None or at <= last:
+            digester = make_digester(ledger.digest, self.password)
+            place = (cluster, item.ledger_id, digester)
+            begin = {"index": item.index, "turn": item.turn}
+            handle = ReadHandle(*place, confirmed=last, **begin)
+            on_loss = None if self.fails_on_loss else _leave_out
+            for first, batch in handle.batches(at, last, on_loss):
+                yield handle, first, batch
         for bookie_id, reason in handle.faults.items():
             self.faults.append(ReplicaFault(bookie_id, item.ledger_id, reason))
+        if self.place is not None and not handle.faults:
+            self.place.handle = handle
 
     def _read_tier(self, item: TierSlice) -> Iterator[pa.RecordBatch]:
         """Yield the rows of ``item``, in the order of the table's files.
@@ -362,6 +401,10 @@ def _channel(
         channel = channels[address.bookie_id] = BookieClient(address)
         cleanup.callback(channel.close)
     return channel
+
+
+def _leave_out(begin: int, end: int, error: CorruptDataError) -> None:
+    logger.warning("left out %d rows: %s", end - begin + 1, error)
 
 
 def _shown(fault: ReplicaFault) -> str:

@@ -50,7 +50,7 @@ class Waiting:
         self._next = POLL_SECONDS
         self._settle = SETTLE_SECONDS
         self._longest = POLL_SECONDS
-        self._is_due = False
+        self._has_news = False
         self._waits_for: object = None
         self._changes: Changes | None = None
 
@@ -63,7 +63,7 @@ class Waiting:
     def begin_anew(self) -> None:
         """Begin anew after news: with short pauses, and with none where changes are not told."""
         self._next = POLL_SECONDS
-        self._is_due = True
+        self._has_news = True
 
     def sleep(self, view: LogView, until: float) -> None:
         """Pause before the next look, at most ``until`` a time of the monotonic clock.
@@ -77,28 +77,27 @@ class Waiting:
         before, self._waits_for = self._waits_for, waits_for
         if waits_for != before and self._begins(view, ledger):
             return
-        is_due, self._is_due = self._is_due, False
+        has_news, self._has_news = self._has_news, False
         left = max(0.0, until - environment.monotonic())
         if self._changes is None:
-            if is_due:
+            if has_news:
                 return
             environment.sleep(min(self._next, left))
-        elif self._is_told_within(min(self._next, left)):
+        elif self._is_told_within(min(self._next, left), has_news=has_news):
             environment.sleep(min(self._settle, left))
             self._changes.forget()
             return
         self._next = min(2 * self._next, self._longest)
 
-    def _is_told_within(self, seconds: float) -> bool:
-        """Wait for a change; return whether there was one. More of them are awaited if it is not
-        the first in a row.
+    def _is_told_within(self, seconds: float, *, has_news: bool) -> bool:
+        """Wait for a change; return whether there was one. More of them are awaited if changes came
+        during the last look, and it had news.
         """
         assert self._changes is not None
-        if self._changes.wait(0.0):
-            self._settle = min(2 * self._settle, SETTLE_SECONDS_MAX)
-            return True
-        self._settle = SETTLE_SECONDS
-        return self._changes.wait(seconds)
+        is_changed = self._changes.wait(0.0)
+        again = min(2 * self._settle, SETTLE_SECONDS_MAX)
+        self._settle = again if is_changed and has_news else SETTLE_SECONDS
+        return is_changed or self._changes.wait(seconds)
 
     def _begins(self, view: LogView, ledger: LedgerMetadata | None) -> bool:
         """Watch what changes next, and choose the pauses; return whether anything is watched."""

@@ -141,14 +141,40 @@ def test_a_lane_that_is_idle_alone_says_nothing(memory_rig: Rig, keeper: BookKee
     handle.close()
 
 
-def test_the_pause_is_longer_than_the_bookies_take() -> None:
+def test_the_pause_follows_the_bookies() -> None:
     usual = WriterSettings()
-    assert usual.idle_seconds(0.0001, is_busy=False) == 0.001
+    assert usual.idle_seconds(0.0001, is_busy=False) == 0.000_25
+    assert usual.idle_seconds(0.01, is_busy=False) == 0.01
     assert usual.idle_seconds(0.0001, is_busy=True) == 0.004
     assert usual.idle_seconds(0.01, is_busy=True) == pytest.approx(0.03)
     assert usual.idle_seconds(1.0, is_busy=False) == 0.1
     assert SOON.idle_seconds(1.0, is_busy=True) == 0.02
     assert WriterSettings(explicit_lac_ms=0).idle_seconds(1.0, is_busy=False) == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("store_seconds", "gap", "pause"),
+    [
+        (0.0, 0.0039, 0.004),
+        (0.0, 0.0041, 0.000_25),
+        (0.01, 0.029, pytest.approx(0.03)),
+        (0.01, 0.031, 0.01),
+    ],
+)
+def test_appends_that_follow_each_other_have_a_longer_pause(
+    monkeypatch: pytest.MonkeyPatch,
+    keeper: BookKeeper,
+    store_seconds: float,
+    gap: float,
+    pause: float,
+) -> None:
+    """So a writer stores no more than one confirmation in that time."""
+    monkeypatch.setattr(writer.Lanes, "store_seconds", store_seconds)
+    with keeper.create_ledger(settings=WriterSettings()) as handle:
+        deadlines = handle._writer._deadlines
+        deadlines._acknowledged_at = 100.0
+        deadlines.sent(100.0 + gap)
+        assert deadlines.idle_seconds == pause
 
 
 class Turns:

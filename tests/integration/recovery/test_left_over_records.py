@@ -11,8 +11,12 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.password import Password
 from bkspark.errors import LedgerFencedError, NotEnoughBookiesError
 from bkspark.format import layout
+from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.ledger.recovery.fencing import FenceAndRead, FindRecord
 from bkspark.log.reading.ledger_files import OpenBookies, find_records, keep_owned
+from bkspark.log.reading.read_slices import plan_ledger
+from bkspark.log.reading.slice_reader import InlinePlace, SliceReader
+from bkspark.log.reading.slices import OffsetRange
 from bkspark.protocol.ledger.record import AddRecord
 from bkspark.protocol.recovery.steps import RecordShown
 from tests.integration.hand_writer import HandWriter, one_by_one, violations
@@ -222,3 +226,26 @@ def test_h43_a_reader_forgets_what_it_was_shown_without_a_promise(
         second.confirm(1, 2)
         assert reader.read_last_add_confirmed() == 1
         assert [entry.value for entry in reader.read(1)] == [second.sent[1]]
+
+
+def test_h43_a_reader_that_goes_on_in_a_ledger_reads_what_counts_now(first: HandWriter) -> None:
+    """It has met an entry that was not acknowledged; a later term has used its id since."""
+    place = InlinePlace({first.ledger_id: first.metadata})
+    reader = SliceReader(VALUE_SCHEMA, cluster=first.cluster, place=place)
+
+    def read(writer: HandWriter, entry_id: int) -> list[bytes]:
+        ledger, range_ = writer.metadata, OffsetRange(entry_id, entry_id + 1)
+        place.metadata = {ledger.ledger_id: ledger}
+        [task] = plan_ledger(writer.cluster, ledger, range_, Password(), 2**30)
+        return [value for batch in reader.read(task) for value in batch.column(0).to_pylist()]
+
+    first.add(0)
+    assert read(first, 0) == [first.sent[0]]
+    handle = place.handle
+    assert read(first, 1) == [first.sent[1]]
+    second = Successor(first, lost=first.names[:1])
+    assert second.add(1, 2, acknowledges=True) == 1
+    second.confirm(1, 2)
+    assert handle is not None
+    assert place.handle is handle
+    assert read(second, 1) == [second.sent[1]]

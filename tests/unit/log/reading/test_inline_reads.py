@@ -3,6 +3,7 @@
 import logging
 import pickle
 import shutil
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
@@ -14,7 +15,7 @@ from bkspark.errors import CorruptDataError, InvalidRequestError, UnauthorizedEr
 from bkspark.log.reading import ordered_read
 from bkspark.log.reading.ordered_read import InlineRead, read_ledger_in_order
 from bkspark.log.reading.read_slices import plan_ledger
-from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.log.reading.slice_reader import InlinePlace, SliceReader
 from bkspark.log.reading.slices import InlineSlice, OffsetRange
 from tests.thorough import always
 
@@ -137,3 +138,74 @@ def test_the_read_handle_says_how_to_read_a_dataframes_ledger(small_cluster, ope
     reader = opened.open_ledger(ledger_id)
     with pytest.raises(InvalidRequestError, match="bkspark ledger read"):
         reader.read_arrow()
+
+
+@pytest.fixture
+def log(opened):
+    """A log with two entries, and a follower that has read the first."""
+    log = opened.create_log("a")
+    with log.writer() as writer:
+        writer.append_many([b"0", b"1"])
+        assert log.wait_for(1, 60)
+        yield log
+
+
+def read_entry(log, offset, place):
+    view = log._watch.look()
+    rows = ordered_read.read_view_in_order(
+        log._cluster, view, offset, offset + 1, Password(), place
+    )
+    [table] = rows
+    assert table.to_pylist() == [{"_offset": offset, "value": b"%d" % offset}]
+    return rows.faults
+
+
+def test_a_reader_goes_on_in_an_open_ledger(log):
+    place = InlinePlace()
+    read_entry(log, 0, place)
+    handle = place.handle
+    read_entry(log, 1, place)
+    assert handle is not None
+    assert place.handle is handle
+    assert place.take(handle.ledger_id + 1) is None
+
+
+class Stuck:
+    """A handle that knows places of bookies that are elsewhere now."""
+
+    ledger_id: int
+
+    def go_on(self, _metadata: object) -> None:
+        pass
+
+    def batches(self, _first: int, _last: int) -> Iterator[object]:
+        raise CorruptDataError("its bookies are elsewhere")
+        yield
+
+
+def test_if_it_cannot_go_on_it_looks_the_bookies_up_again(log):
+    place = InlinePlace()
+    read_entry(log, 0, place)
+    stuck = Stuck()
+    stuck.ledger_id = place.handle.ledger_id
+    place.handle = stuck
+    assert not read_entry(log, 1, place)
+    assert place.handle is not stuck
+
+
+def test_it_does_not_go_on_after_a_fault(small_cluster, log):
+    place = InlinePlace()
+    ledger_id = list(log._watch.look().metadata)[-1]
+    members = log._cluster.ledger(ledger_id).value.last_fragment.ensemble
+    shutil.rmtree(small_cluster.bookie(members[ledger_id % 3].bookie_id))
+    assert read_entry(log, 0, place)
+    assert place.handle is None
+
+
+def test_the_plan_of_a_logs_ledger_of_bytes_reads_no_journal(small_cluster, log):
+    view = log._watch.look()
+    ledger = list(view.metadata.values())[-1]
+    for member in ledger.last_fragment.ensemble:
+        shutil.rmtree(small_cluster.bookie(member.bookie_id))
+    [task] = plan_ledger(log._cluster, ledger, OffsetRange(0, 2), Password(), 2**30)
+    assert [type(item) for item in task.slices] == [InlineSlice]

@@ -122,10 +122,12 @@ class Idle:
         self.told += [seconds] if seconds else []
         return False
 
-    def of(self, log: LogHandle, count: int = 10) -> None:
+    def of(self, log: LogHandle, count: int = 10, *, has_news: bool = False) -> None:
         view = log._watch.look()
         with Waiting(log._cluster) as pauses:
             for _ in range(count):
+                if has_news:
+                    pauses.begin_anew()
                 pauses.sleep(view, float("inf"))
 
 
@@ -194,10 +196,18 @@ def test_it_looks_often_if_storage_hangs(
     assert [one and one._descriptor for one in late] == [-1]
 
 
-def test_looks_are_fewer_while_changes_come_all_the_time(
-    log: LogHandle, writer: LogWriter, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("has_news", "slept"), [(True, [0.002, 0.004, 0.008, 0.008, 0.008]), (False, [0.001] * 5)]
+)
+def test_looks_are_fewer_while_news_come_all_the_time(
+    log: LogHandle,
+    writer: LogWriter,
+    monkeypatch: pytest.MonkeyPatch,
+    has_news: bool,
+    slept: list[float],
 ) -> None:
+    """A look without news came before the writer told of its entry."""
     idle = Idle(monkeypatch)
     monkeypatch.setattr(environment, "sleep_until_readable", lambda _descriptor, _seconds: True)
-    idle.of(log, 6)
-    assert idle.slept == [0.002, 0.004, 0.008, 0.008, 0.008]
+    idle.of(log, 6, has_news=has_news)
+    assert idle.slept == slept
