@@ -69,7 +69,7 @@ class Environment(Protocol):
 
     def sleep(self, seconds: float) -> None: ...
 
-    def sleep_until_readable(self, descriptor: int, seconds: float) -> bool: ...
+    def sleep_until_readable(self, descriptors: Iterable[int], seconds: float) -> bool: ...
 
     def draw(self) -> float: ...
 
@@ -105,9 +105,9 @@ def sleep(seconds: float) -> None:
     _here.environment.sleep(seconds)
 
 
-def sleep_until_readable(descriptor: int, seconds: float) -> bool:
-    """Sleep until a descriptor has something to read, or for ``seconds``; whether it has."""
-    return _here.environment.sleep_until_readable(descriptor, seconds)
+def sleep_until_readable(descriptors: Iterable[int], seconds: float) -> bool:
+    """Sleep until a descriptor has something to read, or for ``seconds``; whether one has."""
+    return _here.environment.sleep_until_readable(descriptors, seconds)
 
 
 def draw() -> float:
@@ -249,9 +249,10 @@ class RealEnvironment:
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
-    def sleep_until_readable(self, descriptor: int, seconds: float) -> bool:
+    def sleep_until_readable(self, descriptors: Iterable[int], seconds: float) -> bool:
         waiting = select.poll()  # takes any number of descriptors, unlike `select`
-        waiting.register(descriptor, select.POLLIN)
+        for descriptor in descriptors:
+            waiting.register(descriptor, select.POLLIN)
         return bool(waiting.poll(seconds * 1000))
 
     def draw(self) -> float:

@@ -12,13 +12,17 @@ Rule 2. In each round the agent looks at its bookie, notes in the bookie's recor
 full or has room again, writes and reads a file there from time to time, and frees deleted ledgers.
 It stores the findings as the report ``agent.<bookie>``.
 
-Rule 3. The agents that do upkeep elect one of them. It runs the maintenance commands of a schedule,
+Rule 3. Where the metadata store tells of changes, the agent frees a deleted ledger between two
+rounds (``storage/changes``). What it is told only ends its pause: a ledger is freed because its
+record says DELETING, which is final.
+
+Rule 4. The agents that do upkeep elect one of them. It runs the maintenance commands of a schedule,
 under the leases of the commands.
 """
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -37,10 +41,12 @@ from bkspark.format import layout
 from bkspark.format.upkeep_records import ReportRecord
 from bkspark.ledger.recovery.running import in_threads
 from bkspark.metadata import freshness
+from bkspark.metadata.contract import watchable
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.recovery.steps import Silence
 from bkspark.quantities import plural
 from bkspark.storage.address import is_billed
+from bkspark.storage.changes import Changes
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +59,16 @@ EVERY_SECONDS = 60.0
 SANITY_SECONDS = 600.0
 BILLED_FREE_SECONDS = 3_600.0
 """Between two looks for deleted ledgers, if each look at a record is billed."""
+
+NEWS_SECONDS = 0.2
+"""From a change of a record to the look at all of them: more ledgers of a log may follow."""
+
+NEWS_SHARE = 10
+"""A look is followed by a pause that is so many times as long."""
+
+WATCHED_MAX = 10_000
+"""Ledgers of a bookie whose changes are told; each takes about 1 KiB of the kernel or of a server.
+Others are looked at in the next round."""
 
 RETRY_SECONDS = 10.0
 END_SECONDS = 5.0
@@ -114,6 +130,14 @@ class Rounds(Protocol):
         """
         ...
 
+    def watch(self, changes: Changes) -> None:
+        """Let ``changes`` be told of what ``news`` is about, from the next round on."""
+        ...
+
+    def news(self) -> str:
+        """Do what a change asks for between two rounds; returns and raises as ``round``."""
+        ...
+
 
 @dataclass(slots=True)
 class _Timer:
@@ -171,6 +195,8 @@ class BookieRounds:
         self._freeing = _Timer(BILLED_FREE_SECONDS if is_billed(cluster.uri) else 0.0)
         self._freed = 0
         self._was_full = False
+        self._changes: Changes | None = None
+        self._watched = frozenset[int]()
 
     def round(self) -> str:
         began_ms = environment.now_ms()
@@ -193,12 +219,34 @@ class BookieRounds:
         self._was_full = status.is_full
         self._tell(self.subject, status.full_note or "it has room again, and gets new ledgers")
 
+    def watch(self, changes: Changes) -> None:
+        self._changes, self._watched = changes, frozenset()
+
+    def news(self) -> str:
+        """Free the ledgers that were deleted since the last round."""
+        doomed = self._deleted(self._watched)
+        address = self._cluster.address(self._cluster.bookie(self.subject).value)
+        return self._free_all(address, doomed)
+
     def _free(self, address: BookieAddress) -> str:
         """Free the bookie's files of ledgers whose records say that they are deleted."""
         [found] = in_threads([ListLedgers(address)])
         if isinstance(found, Silence):
             return found.reason
-        doomed = self._deleted(found)
+        self._watch_records(found)  # before the look: what changes after it is told
+        return self._free_all(address, self._deleted(found))
+
+    def _watch_records(self, ledger_ids: frozenset[int]) -> None:
+        """Let changes of the records of ``ledger_ids`` be told, as far as the store tells any."""
+        store = watchable(self._cluster.store)
+        if store is None or self._changes is None:
+            return
+        watched = frozenset(sorted(ledger_ids)[-WATCHED_MAX:])
+        keys = [self._cluster.ledgers.key(str(one)) for one in watched - self._watched]
+        store.watch(keys, self._changes)
+        self._watched = watched
+
+    def _free_all(self, address: BookieAddress, doomed: Sequence[Doomed]) -> str:
         if not doomed:
             return ""
         [freed] = in_threads([Free(address, tuple(doomed))])
@@ -243,6 +291,12 @@ class UpkeepRounds:
 
     subject = "upkeep"
     election = OF_UPKEEP
+
+    def watch(self, changes: Changes) -> None:
+        """Nothing is watched: what is due is due by time."""
+
+    def news(self) -> str:
+        return ""
 
     def __init__(
         self,
@@ -306,10 +360,23 @@ class _Served:
     """Rounds, and what the agent last told of them."""
 
     rounds: Rounds
-    wake: environment.Inbox[object] = field(default_factory=environment.inbox)
+    inbox: environment.Inbox[object] = field(default_factory=environment.inbox)
+    changes: Changes | None = None
     told: str = ""
     task: environment.Task | None = None
     is_led: bool = False
+
+    def wake(self) -> None:
+        """End each pause; any task may call this."""
+        self.inbox.put(None)
+        if self.changes is not None:
+            self.changes.tell()
+
+    def is_woken_within(self, seconds: float) -> bool:
+        with suppress(environment.Empty):
+            self.inbox.get(timeout=seconds)
+            return True
+        return False
 
 
 class Agent:
@@ -348,7 +415,7 @@ class Agent:
         """End all that is served, and let other agents go on."""
         self._is_over = True
         for one in self._served:
-            one.wake.put(None)
+            one.wake()
         for one in self._served:
             if one.is_led and one.task is not None:
                 one.task.join(END_SECONDS)
@@ -364,23 +431,29 @@ class Agent:
         return not one.told
 
     def _serve(self, one: _Served) -> None:
-        subject = one.rounds.subject
-        while not self._is_over:
-            try:
-                lost = partial(one.wake.put, None)
-                with Election(self._cluster, one.rounds.election, on_lost=lost) as election:
-                    self._tell(subject, "this agent serves it")
-                    self._lead(one, election)
-            except BookKeeperError as error:
-                self._tell_once(one, str(error))
-                self._pause(one, RETRY_SECONDS)
+        with closing(Changes()) as one.changes:
+            one.changes.expect()
+            one.rounds.watch(one.changes)
+            while not self._is_over:
+                self._serve_once(one, one.changes)
 
-    def _lead(self, one: _Served, election: Election) -> None:
+    def _serve_once(self, one: _Served, changes: Changes) -> None:
+        """Wait to be elected, and serve until that is over."""
+        subject = one.rounds.subject
+        try:
+            with Election(self._cluster, one.rounds.election, on_lost=one.wake) as election:
+                self._tell(subject, "this agent serves it")
+                self._lead(one, election, changes)
+        except BookKeeperError as error:
+            self._tell_once(one, str(error))
+            one.is_woken_within(RETRY_SECONDS)
+
+    def _lead(self, one: _Served, election: Election, changes: Changes) -> None:
         one.is_led = True
         try:
             while election.is_leader and not self._is_over:
                 self._round(one)
-                self._pause(one, self._every_seconds)
+                self._pause(one, changes)
         finally:
             one.is_led = False
         if not self._is_over:
@@ -388,11 +461,7 @@ class Agent:
             self._tell(one.rounds.subject, f"this agent serves it no longer: {why}")
 
     def _round(self, one: _Served) -> None:
-        try:
-            problem = one.rounds.round()
-        except BookKeeperError as error:
-            problem = str(error)
-        self._tell_once(one, problem)
+        self._tell_once(one, _problem_of(one.rounds.round))
 
     def _tell_once(self, one: _Served, problem: str) -> None:
         """Tell of a problem that is new, and of its end."""
@@ -403,8 +472,26 @@ class Agent:
             self._tell(one.rounds.subject, said)
         one.told = problem
 
-    def _pause(self, one: _Served, seconds: float) -> None:
-        if self._is_over:
-            return
-        with suppress(environment.Empty):
-            one.wake.get(timeout=seconds)
+    def _pause(self, one: _Served, changes: Changes) -> None:
+        """Wait for the next round, or until woken, and do meanwhile what changes ask for."""
+        until, pause = environment.monotonic() + self._every_seconds, NEWS_SECONDS
+        while not self._is_over:
+            left = until - environment.monotonic()
+            if left <= 0 or not changes.wait(left):
+                return
+            if one.is_woken_within(min(pause, left)):
+                return
+            changes.forget()  # before the look
+            began = environment.monotonic()
+            problem = _problem_of(one.rounds.news)
+            if problem:  # what the last round told is not over
+                self._tell_once(one, problem)
+            pause = max(NEWS_SECONDS, NEWS_SHARE * (environment.monotonic() - began))
+
+
+def _problem_of(work: Callable[[], str]) -> str:
+    """Do the work; return its problem in one line, or an empty text."""
+    try:
+        return work()
+    except BookKeeperError as error:
+        return str(error)

@@ -1,14 +1,14 @@
 """The contract of a metadata store, and the checks of keys and addresses."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NoReturn, Protocol, runtime_checkable
 from urllib.parse import SplitResult, urlsplit
 
 from bkspark.errors import BookKeeperError, InvalidRequestError, MetadataVersionError
-from bkspark.storage.changes import Watchable
+from bkspark.storage.changes import Changes
 
 # --- contract ------------------------------------------------------------------------------------
 # The contract of a metadata store.
@@ -167,8 +167,23 @@ def sessions_of(store: MetadataStore) -> Sessions | None:
     return getattr(store, "sessions", None)
 
 
-def watchable(store: MetadataStore) -> Watchable | None:
-    """``store`` if it keeps records in files; None if it has no attribute of this name."""
+class TellsChanges(Protocol):
+    """A store that tells of changes of records."""
+
+    def watch(self, keys: Iterable[str], changes: Changes) -> bool:
+        """Let ``changes`` be told of each later change of these records.
+
+        A store that keeps watch over what was looked up (``freshness.recent``) tells of a change
+        after the last such look. What has changed before the call has to be looked at.
+
+        Returns:
+            Whether all changes will be told.
+        """
+        ...
+
+
+def watchable(store: MetadataStore) -> TellsChanges | None:
+    """``store`` if it tells of changes; None if it has no attribute of this name."""
     return getattr(store, "watchable", None)
 
 

@@ -8,7 +8,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,7 @@ from bkspark.metadata.versioned_store import (
 )
 from bkspark.storage import access, devices, posix_calls
 from bkspark.storage.address import shown_url
+from bkspark.storage.changes import Changes
 
 _NOTHING = ("lost+found/",)
 """The own folder of a new file system, for files found by fsck."""
@@ -138,9 +139,10 @@ class FileMetadataStore(VersionedStore):
     def watchable(self) -> "FileMetadataStore":
         return self
 
-    def path_to_watch(self, name: str) -> str:
-        """The folder of the record ``name``, which gets each new version."""
-        return f"{self._root}/{contract.key(name)}"
+    def watch(self, keys: Iterable[str], changes: Changes) -> bool:
+        """Watch the records' folders, which get each new version; see ``TellsChanges``."""
+        are_watched = [changes.watch(f"{self._root}/{contract.key(key)}") for key in keys]
+        return all(are_watched)
 
     @contextmanager
     def _records(self, doing: str) -> Iterator[VersionedRecords]:

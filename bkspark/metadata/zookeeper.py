@@ -10,13 +10,14 @@ first use, so that users of other stores do not need it.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from bkspark.errors import InvalidRequestError
 from bkspark.metadata import contract, freshness
 from bkspark.metadata.contract import VersionedBytes
 from bkspark.storage.address import shown_url
+from bkspark.storage.changes import Changes
 
 if TYPE_CHECKING:
     from bkspark.metadata.zookeeper_records import ZooKeeperRecords
@@ -86,6 +87,15 @@ class ZooKeeperMetadataStore:
 
     def delete(self, key: str) -> None:
         self._records().delete(_key(key))
+
+    @property
+    def watchable(self) -> "ZooKeeperMetadataStore":
+        """The store, whose server tells its client of changes."""
+        return self
+
+    def watch(self, keys: Iterable[str], changes: Changes) -> bool:
+        self._records().watch([*map(_key, keys)], changes)
+        return True
 
     @property
     def sessions(self) -> "ZooKeeperMetadataStore":

@@ -23,7 +23,7 @@ which fails if the znode exists.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from bkspark import environment
 from bkspark.errors import InvalidRequestError, OutcomeUnknownError
@@ -39,6 +39,7 @@ from bkspark.metadata.zookeeper_session import (
     exists,
     replace,
 )
+from bkspark.storage.changes import Changes
 
 _MARKER_PREFIX = "METADATA_STORE_"
 _MARKER = f"{_MARKER_PREFIX}1"
@@ -134,6 +135,9 @@ class ZooKeeperRecords:
                 if refused.operation == 0:
                     self._make_folders(doing, key)
         raise _restless(key)
+
+    def watch(self, keys: Iterable[str], changes: Changes) -> None:
+        self._session.watch([self._path("records", key) for key in keys], changes)
 
     def first_place(self, key: str, text: str, seconds: float) -> SessionPlace | None:
         return self._session.first_place(self._path("rows", key), text, seconds)

@@ -5,7 +5,7 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
@@ -42,6 +42,7 @@ from bkspark.metadata.freshness import Freshness, Kind
 from bkspark.metadata.kept_sessions import KeptSessions
 from bkspark.metadata.zookeeper_access import HINT, SessionAccess, session_access, trouble
 from bkspark.progress import Countdown
+from bkspark.storage.changes import Changes, Listeners
 
 # The connection of a ZooKeeper metadata store; the only file that imports kazoo.
 #
@@ -142,6 +143,7 @@ class ZooKeeperSession:
         self._pid = os.getpid()
         self._confirmed = _Confirmed()
         self._synced = _Confirmed()
+        self._listeners = Listeners()
         self._lock = threading.Lock()
         self._connection: _Connection | None = None
         self._was_connected = False
@@ -209,6 +211,10 @@ class ZooKeeperSession:
             _result(connection.client.ensure_path_async(path), limit)
 
         self._repeated(doing, ask)
+
+    def watch(self, paths: Iterable[str], changes: Changes) -> None:
+        """Tell ``changes`` whenever a watch over one of ``paths`` fires, or watches are lost."""
+        self._listeners.add(paths, changes)
 
     def first_place(self, folder: str, text: str, seconds: float) -> "SessionPlace | None":
         """Stand in the row at ``folder`` by kazoo's lock; return when first, None in time.
@@ -379,6 +385,7 @@ class ZooKeeperSession:
             if self._connection is None:
                 given = session_access(self._hosts)
                 self._connection = self._kept(given, limit) or self._connect(given, limit)
+                self._connection.watched.listeners = self._listeners
                 self._was_connected = True
                 self._finalizer = weakref.finalize(
                     self, _stop_in_background, self._connection.client, self._pid
@@ -449,6 +456,7 @@ class ZooKeeperSession:
             self._finalizer.detach()
         self._lock = threading.Lock()
         self._finalizer = self._connection = None
+        self._listeners = Listeners()
         self._confirmed = self._synced = _Confirmed()
         self._pid = os.getpid()
 
@@ -538,10 +546,14 @@ class _Watched:
 
     A watch fires before the session sees anything newer. Each change of the connection's state
     forgets all values.
+
+    Attributes:
+        listeners: of the connection's present user.
     """
 
     def __init__(self, client: KazooClient) -> None:
         self.client = client
+        self.listeners = Listeners()
         self._guard = threading.Lock()
         self._begun: dict[str, Callable[[object], None]] = {}
         self._values: dict[str, VersionedBytes] = {}
@@ -562,6 +574,7 @@ class _Watched:
                 if self._begun.get(path) is fired:
                     del self._begun[path]
                     self._values.pop(path, None)
+            self.listeners.tell(path)
 
         with self._guard:
             self._begun[path] = fired
@@ -585,6 +598,7 @@ class _Watched:
         with self._guard:
             self._begun.clear()
             self._values.clear()
+        self.listeners.tell(None)
 
 
 def _found(asked: Any, limit: Countdown) -> Any:

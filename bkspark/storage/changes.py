@@ -1,4 +1,4 @@
-"""Tells a reader that waits when files of this host change (inotify of Linux).
+"""Tells a task that waits of changes: of files of this host (inotify of Linux), or by other tasks.
 
 The kernel tells only of what this host changes. So a path counts as watched only if its file system
 belongs to one host (``file_systems``). Where nothing is told, a reader looks again and again.
@@ -6,9 +6,10 @@ belongs to one host (``file_systems``). Where nothing is told, a reader looks ag
 
 import ctypes
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
 
 from bkspark import environment
 from bkspark.storage.file_systems import mount_of
@@ -20,7 +21,7 @@ _EVENTS = 0x2 | 0x80 | 0x100 | 0x400 | 0x800
 
 @runtime_checkable
 class Watchable(Protocol):
-    """Storage in files, whose changes the kernel may tell."""
+    """A bookie in files, whose changes the kernel may tell."""
 
     def path_to_watch(self, name: str) -> str:
         """The path of the file, or of the folder, that changes if ``name`` does."""
@@ -28,10 +29,12 @@ class Watchable(Protocol):
 
 
 class Changes:
-    """Changes of files and folders, from the making of the object on; for one thread at a time."""
+    """Changes, from the making of the object on; for one thread at a time, except for ``tell``."""
 
     def __init__(self) -> None:
         self._descriptor = -1
+        self._told: tuple[int, int] | None = None
+        self._lock = environment.lock()  # a closed descriptor may be another one's soon
         with suppress(AttributeError):  # not Linux
             self._descriptor = _LIBRARY.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
 
@@ -43,29 +46,78 @@ class Changes:
         name = ctypes.c_char_p(os.fsencode(path))
         return bool(_LIBRARY.inotify_add_watch(self._descriptor, name, _EVENTS) >= 0)
 
+    def expect(self) -> None:
+        """Let other tasks ``tell`` of changes."""
+        if self._told is None:
+            reading, writing = os.pipe()
+            os.set_blocking(reading, False)
+            os.set_blocking(writing, False)
+            self._told = reading, writing
+
+    def tell(self) -> None:
+        """End the present or the next wait; any task may call this, at any time."""
+        with self._lock, suppress(BlockingIOError):  # enough was told
+            if self._told is not None:
+                os.write(self._told[1], b"!")
+
     def wait(self, seconds: float) -> bool:
         """Return at the next change, or after ``seconds``; whether there was a change."""
-        return environment.sleep_until_readable(self._descriptor, seconds)
+        return environment.sleep_until_readable(self._descriptors, seconds)
 
     def forget(self) -> None:
         """Drop the changes told so far."""
-        with suppress(BlockingIOError):
-            while os.read(self._descriptor, 2**16):
-                pass
+        for descriptor in self._descriptors:
+            with suppress(BlockingIOError):
+                while os.read(descriptor, 2**16):
+                    pass
 
     def close(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
+        with self._lock:
+            told, self._told = self._told, None
+            descriptor, self._descriptor = self._descriptor, -1
+        for one in (descriptor, *(told or ())):
+            if one >= 0:
+                os.close(one)
+
+    @property
+    def _descriptors(self) -> list[int]:
+        told = self._told[:1] if self._told is not None else ()
+        return [one for one in (self._descriptor, *told) if one >= 0]
 
 
-def watch_all(paths: Iterable[str]) -> tuple[Changes | None, bool]:
-    """Watch ``paths``; return the changes, and whether all changes will be told.
+class Listeners:
+    """Tasks of this process that wait for changes of names, which others tell."""
+
+    def __init__(self) -> None:
+        self._lock = environment.lock()
+        self._names = WeakKeyDictionary[Changes, set[str]]()
+
+    def add(self, names: Iterable[str], changes: Changes) -> None:
+        """Tell ``changes`` of each change of ``names`` too."""
+        changes.expect()
+        with self._lock:
+            self._names.setdefault(changes, set()).update(names)
+
+    def tell(self, name: str | None) -> None:
+        """Tell those that wait for ``name``; None tells all."""
+        with self._lock:
+            due = [one for one, names in self._names.items() if name is None or name in names]
+        for changes in due:
+            changes.tell()
+
+
+Watch = Callable[[Changes], bool]
+"""Lets changes be told; returns whether all of them will be."""
+
+
+def watch_all(paths: Iterable[str], others: Iterable[Watch] = ()) -> tuple[Changes | None, bool]:
+    """Watch ``paths`` and ``others``; return the changes, and whether all changes will be told.
 
     None if none will be told.
     """
     changes = Changes()
     are_watched = [changes.watch(path) for path in paths]
+    are_watched += [watch(changes) for watch in others]
     if any(are_watched):
         return changes, all(are_watched)
     changes.close()

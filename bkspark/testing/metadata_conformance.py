@@ -16,13 +16,16 @@ import secrets
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from typing import Any, ClassVar, Literal
 
 import pytest
 
 from bkspark.errors import InvalidRequestError, MetadataVersionError, OutcomeUnknownError
-from bkspark.metadata.contract import MetadataStore, VersionedBytes
+from bkspark.metadata import freshness
+from bkspark.metadata.contract import MetadataStore, VersionedBytes, watchable
+from bkspark.storage.changes import Changes
 
 # --- metadata rivals -----------------------------------------------------------------------------
 # Several processes, or threads, with concurrent use of a single metadata store.
@@ -334,6 +337,21 @@ class RivalTests(Amounts):
         assert len(done) + len(unknown) == self.RIVALS * self.ADDED_EACH
         assert done <= set(listed) <= done | unknown
         assert not lost & set(listed)
+
+    def test_a_store_that_tells_of_changes_tells_of_each(self, store: MetadataStore) -> None:
+        tells, changes = watchable(store), Changes()
+        if tells is None:
+            return
+        seen = put_many(store, 1)[-1]
+        with closing(changes), closing(pickle.loads(pickle.dumps(store))) as other:
+            if not tells.watch([KEY], changes):
+                return  # other hosts change the files
+            for _ in range(3):
+                with freshness.recent():
+                    assert store.get(KEY) == seen
+                changes.forget()
+                seen = VersionedBytes(b"new", other.put(KEY, b"new", seen.version))
+                assert changes.wait(120)
 
     def test_one_creator_wins(self, store: MetadataStore) -> None:
         outcomes = run_rivals(self.PARALLEL, create, store, self.RIVALS)

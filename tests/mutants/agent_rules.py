@@ -7,6 +7,35 @@ AGENTS = "tests/integration/upkeep/test_agents.py"
 
 MUTANTS = (
     Mutant(
+        "an agent is told of no deletion",
+        "BookieRounds._free",
+        Replace("self._watch_records(found)", "..."),
+        (f"{AGENTS}::test_a_deleted_ledger_is_freed_between_two_rounds",),
+    ),
+    Mutant(
+        "what is deleted during a look waits for the next round",
+        "Agent._pause",
+        Replace(
+            "problem = _problem_of(one.rounds.news)",
+            "problem = _problem_of(one.rounds.news); changes.forget()",
+        ),
+        (f"{AGENTS}::test_what_is_deleted_during_a_look_is_freed_too",),
+    ),
+    Mutant(
+        "an agent looks for deletions all the time while records change",
+        "Agent._pause",
+        Replace(
+            "max(NEWS_SECONDS, NEWS_SHARE * (environment.monotonic() - began))", "NEWS_SECONDS"
+        ),
+        (f"{AGENTS}::test_looks_for_deletions_take_a_small_part_of_the_time",),
+    ),
+    Mutant(
+        "a change without a problem ends the problem of the last round",
+        "Agent._pause",
+        Replace("if problem: ...", "if True: ..."),
+        (f"{AGENTS}::test_what_a_round_told_is_not_over_after_a_change",),
+    ),
+    Mutant(
         "an agent frees what is not deleted",
         "BookieRounds._deleted",
         Replace("seen.value.state is LedgerState.DELETING", "True"),

@@ -245,7 +245,7 @@ MUTANTS = (
     Mutant(
         "a reader is told of no new version of a record",
         "Waiting._begins",
-        Replace("[*journals, *records]", "journals"),
+        Replace("self._watched(journals, records)", "self._watched(journals, [])"),
         (f"{TOLD}::test_a_takeover_is_told",),
     ),
     Mutant(

@@ -62,6 +62,18 @@ MUTANTS = (
         (f"{RECENT}::test_a_change_of_the_connection_forgets_all",),
     ),
     Mutant(
+        "a broken connection is told to nobody that waits",
+        "Listeners.tell",
+        Replace("name is None or name in names", "name in names"),
+        (f"{RECENT}::test_a_task_that_waits_is_told",),
+    ),
+    Mutant(
+        "the next user of a connection is told of nothing",
+        "ZooKeeperSession._begin_call",
+        Replace("self._connection.watched.listeners = self._listeners", "..."),
+        (f"{RECENT}::test_a_task_of_the_next_user_of_the_connection_is_told",),
+    ),
+    Mutant(
         "a value is kept though its watch has fired",
         "_Watched.note",
         Replace("self._begun.get(path) is watch", "True"),

@@ -5,7 +5,7 @@ Rule: nothing in a schedule may depend on the machine. Clients get all that coul
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from itertools import count
 from random import Random
@@ -57,7 +57,7 @@ class SimulatedEnvironment:
         if self._has_time:
             self._scheduler.sleep(seconds)
 
-    def sleep_until_readable(self, descriptor: int, seconds: float) -> bool:
+    def sleep_until_readable(self, descriptors: Iterable[int], seconds: float) -> bool:
         """Nothing is told of here: what waits looks again."""
         self.sleep(seconds)
         return False

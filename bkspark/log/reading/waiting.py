@@ -1,11 +1,10 @@
 """The pauses of a reader that waits for entries, between its looks at a log.
 
-A pause ends at once if a file changes that the log's writer changes: a journal of the open ledger,
-or a folder with the versions of the log's or the ledger's record. If all of them are watched, a
-reader that waits looks rarely (``storage/changes``). A look alone decides what the reader sees.
+A pause ends at once if something changes that the log's writer changes: a journal of the open
+ledger, or the log's or the ledger's record. If all of them are watched, a reader that waits looks
+rarely (``storage/changes``). A look alone decides what the reader sees.
 """
 
-from collections.abc import Iterable
 from concurrent.futures import Future
 from functools import partial
 from typing import Self
@@ -21,7 +20,7 @@ from bkspark.metadata.contract import watchable
 from bkspark.protocol.ledger.locations import Locations
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.storage.address import is_billed
-from bkspark.storage.changes import Changes, Watchable, watch_all
+from bkspark.storage.changes import Changes, Watch, Watchable, watch_all
 
 POLL_SECONDS = 0.05
 """First pause, and the longest if the kernel does not tell of all changes."""
@@ -61,7 +60,7 @@ class Waiting:
         self._close()
 
     def begin_anew(self) -> None:
-        """Begin anew after news: with short pauses, and with none where changes are not told."""
+        """Begin anew after news: with short pauses, and with none unless all changes are told."""
         self._next = POLL_SECONDS
         self._has_news = True
 
@@ -79,9 +78,9 @@ class Waiting:
             return
         has_news, self._has_news = self._has_news, False
         left = max(0.0, until - environment.monotonic())
+        if has_news and self._longest != WATCHED_POLL_SECONDS:
+            return
         if self._changes is None:
-            if has_news:
-                return
             environment.sleep(min(self._next, left))
         elif self._is_told_within(min(self._next, left), has_news=has_news):
             environment.sleep(min(self._settle, left))
@@ -112,23 +111,22 @@ class Waiting:
         files = [bookie for bookie in bookies if isinstance(bookie, Watchable)]
         journal = "" if ledger is None else Taken.of(ledger).journal
         journals = [bookie.path_to_watch(journal) for bookie in files if journal]
-        records = list(self._records(view, ledger))
-        self._changes, is_told = self._watched([*journals, *records])
+        store = watchable(self._cluster.store)
+        records = [] if store is None else [partial(store.watch, self._records(view, ledger))]
+        self._changes, is_told = self._watched(journals, records)
         has_all = bool(records) and len(files) == len(members) == len(journals)
         if is_told and has_all:
             self._longest = WATCHED_POLL_SECONDS
         return self._changes is not None
 
-    def _records(self, view: LogView, ledger: LedgerMetadata | None) -> Iterable[str]:
-        store = watchable(self._cluster.store)
-        if store is not None:
-            yield store.path_to_watch(self._cluster.logs.key(view.record.name))
-            if ledger is not None:
-                yield store.path_to_watch(self._cluster.ledgers.key(str(ledger.ledger_id)))
+    def _records(self, view: LogView, ledger: LedgerMetadata | None) -> list[str]:
+        """The keys of the records that change if the log gets another open end."""
+        log = self._cluster.logs.key(view.record.name)
+        return [log] if ledger is None else [log, self._cluster.ledgers.key(str(ledger.ledger_id))]
 
-    def _watched(self, paths: list[str]) -> tuple[Changes | None, bool]:
-        """Watch ``paths``; None if nothing is watched in time."""
-        answer = PendingAnswer(partial(watch_all, paths), "watch-files")
+    def _watched(self, paths: list[str], others: list[Watch]) -> tuple[Changes | None, bool]:
+        """Watch ``paths`` and ``others``; None if nothing is watched in time."""
+        answer = PendingAnswer(partial(watch_all, paths, others), "watch-files")
         if answer.is_there_within(WATCH_SECONDS):
             return answer.result()
         answer.add_done_callback(_close_late)

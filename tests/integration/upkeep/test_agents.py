@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from bkspark import environment, verbs
 from bkspark.admin import agents
 from bkspark.admin.agents import OF_BOOKIE, OF_UPKEEP, Agent, BookieRounds, UpkeepRounds
+from bkspark.admin.collecting.freeing import Doomed
 from bkspark.admin.maintenance import Left, Report
 from bkspark.admin.metrics import gauges
 from bkspark.admin.survey import Survey
@@ -23,7 +24,9 @@ from bkspark.errors import BookieUnavailableError, MetadataVersionError, Outcome
 from bkspark.format import layout
 from bkspark.format.upkeep_records import Lease, ReportRecord
 from bkspark.ledger.deleting import delete_ledger
+from bkspark.storage.changes import Changes
 from tests.integration.rig import Rig
+from tests.integration.waiting import wait_until
 from tests.kit.own_clock import OwnClock
 
 from .scenes import members, written
@@ -141,6 +144,108 @@ def test_a_deleted_ledger_is_freed_on_the_agents_own_bookie(rig: Rig, cluster: C
     assert verbs.collect(rig.uri).exit_status == 0
     assert cluster.ledgers.get(str(deleted)) is None
     assert verbs.audit(rig.uri).exit_status == 0
+
+
+@pytest.fixture
+def served(make_rig: Callable[..., Rig]) -> Iterator[Callable[[], tuple[Rig, list[int]]]]:
+    """Begins to serve bookie-1 of a cluster with three ledgers; the next round is far away."""
+    rig = make_rig(kind="file", metadata="file", bookie_count=3)
+    with Cluster(rig.uri) as cluster:
+        agent = Agent(cluster, [BookieRounds(cluster, "bookie-1", lambda *_: None)], print, 3_600.0)
+
+        def serve() -> tuple[Rig, list[int]]:
+            task = environment.start(agent.run, "agent")
+            wait_until(lambda: cluster.upkeep.reports.get("agent.bookie-1"))
+            assert task.is_alive()
+            return rig, ledgers
+
+        ledgers = [written(rig) for _ in range(3)]
+        yield serve
+        agent.stop()
+
+
+def test_a_deleted_ledger_is_freed_between_two_rounds(
+    served: Callable[[], tuple[Rig, list[int]]],
+) -> None:
+    """The kernel tells of the change, each time."""
+    rig, ledgers = served()
+    with Cluster(rig.uri) as cluster:
+        first, second, kept = ledgers
+        for ledger_id in (first, second):
+            delete_ledger(cluster, ledger_id)
+            wait_until(lambda ledger_id=ledger_id: not files(rig, "bookie-1", ledger_id))
+        assert files(rig, "bookie-1", kept)
+
+
+def test_what_is_deleted_during_a_look_is_freed_too(
+    make_rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The look of a round, and the one after it: a change is told from before the look on."""
+    rig = make_rig(kind="file", metadata="file", bookie_count=3)
+    ledgers = [written(rig) for _ in range(2)]
+    left, real = list(ledgers), BookieRounds._deleted
+
+    def deleted(self: BookieRounds, ledger_ids: frozenset[int]) -> list[Doomed]:
+        found = real(self, ledger_ids)
+        if left:
+            delete_ledger(cluster, left.pop())
+        return found
+
+    monkeypatch.setattr(BookieRounds, "_deleted", deleted)
+    with Cluster(rig.uri) as cluster:
+        agent = Agent(cluster, [BookieRounds(cluster, "bookie-1", lambda *_: None)], print, 3_600.0)
+        task = environment.start(agent.run, "agent")
+        for ledger_id in ledgers:
+            wait_until(lambda ledger_id=ledger_id: not files(rig, "bookie-1", ledger_id))
+        agent.stop()
+        task.join(60)
+
+
+def test_what_a_round_told_is_not_over_after_a_change(rig: Rig, cluster: Cluster) -> None:
+    told = Told()
+
+    class Full(BookieRounds):
+        def round(self) -> str:
+            return "the disk is full"
+
+        def news(self) -> str:
+            heard.put(None)
+            return ""
+
+    heard = environment.inbox()
+    agent = Agent(cluster, [Full(cluster, "bookie-1", told)], told, 3_600.0)
+    task = environment.start(agent.run, "agent")
+    wait_until(lambda: len(told) == 2)
+    for _ in range(2):
+        agent._served[0].changes.tell()
+        heard.get(timeout=60)
+    agent.stop()
+    task.join(60)
+    assert [event for _, event in told] == [
+        "this agent serves it",
+        "the disk is full",
+    ]
+
+
+def test_looks_for_deletions_take_a_small_part_of_the_time(
+    rig: Rig, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However fast records change."""
+    pauses: list[float] = []
+
+    class Slow(BookieRounds):
+        def news(self) -> str:
+            clock.ahead += 2.0
+            return ""
+
+    agent = Agent(cluster, [Slow(cluster, "bookie-1", print)], print, 3_600.0)
+    [one] = agent._served
+    clock = OwnClock()
+    with closing(Changes()) as told, environment.use(clock):
+        monkeypatch.setattr(Changes, "wait", lambda *_: len(pauses) < 3)
+        monkeypatch.setattr(agents._Served, "is_woken_within", lambda _, s: pauses.append(s))
+        agent._pause(one, told)
+    assert pauses == pytest.approx([agents.NEWS_SECONDS, 20.0, 20.0], rel=0.1)
 
 
 def test_what_cannot_be_read_is_not_freed(rig: Rig, cluster: Cluster) -> None:

@@ -37,10 +37,10 @@ def uri(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 class AgentProcess:
     """An agent of bookie-1."""
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, every: str = "0.1") -> None:
         command = [sys.executable, "-m", "bkspark", "--metadata", uri, "--json", "agent"]
         self.process = subprocess.Popen(
-            [*command, "--bookie", "bookie-1", "--upkeep", "--every", "0.1"],
+            [*command, "--bookie", "bookie-1", "--upkeep", "--every", every],
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -61,8 +61,8 @@ class AgentProcess:
 
 
 @contextmanager
-def running(uri: str) -> Iterator[AgentProcess]:
-    agent = AgentProcess(uri)
+def running(uri: str, every: str = "0.1") -> Iterator[AgentProcess]:
+    agent = AgentProcess(uri, every)
     try:
         yield agent
     finally:
@@ -75,6 +75,7 @@ def running(uri: str) -> Iterator[AgentProcess]:
 def test_work_goes_on_elsewhere(uri: str, tmp_path: Path) -> None:
     """Whichever of two agents is paused, killed or stopped, the other one serves the bookie."""
     with running(uri) as first:
+        first.says("bookie-1", SERVES)
         first.says("upkeep", SERVES)
         with running(uri) as second:
             first.process.send_signal(signal.SIGSTOP)
@@ -138,8 +139,25 @@ def test_zookeeper_tells_of_deletions(uri: str, monkeypatch: pytest.MonkeyPatch)
             assert len([path for path in asked if "ledgers" in path]) == count
         asked.clear()
         keeper.delete_ledger(ledger.ledger_id)
-        assert agent.once()
+        wait_until(lambda: agent.once() and asked)  # the server tells each client for itself
         assert len([path for path in asked if "ledgers" in path]) == 1
+
+
+def test_what_is_deleted_is_freed_long_before_the_next_round(uri: str, tmp_path: Path) -> None:
+    with BookKeeper(uri) as keeper, Cluster(uri) as cluster:
+        ledgers = [keeper.create_ledger() for _ in range(4)]
+        for ledger in ledgers:
+            ledger.append(b"x")
+            ledger.close()
+        with running(uri, every="1h"):
+            wait_until(lambda: cluster.upkeep.reports.get("agent.bookie-1"))
+            for ledger in ledgers[:3]:
+                keeper.delete_ledger(ledger.ledger_id)
+                folder = tmp_path / "disk1" / layout.ledger_folder(ledger.ledger_id)
+                wait_until(lambda folder=folder: not folder.exists())
+        [entry] = keeper.open_ledger(ledgers[3].ledger_id).read()
+        assert entry.value == b"x"
+        assert (tmp_path / "disk1" / layout.ledger_folder(ledgers[3].ledger_id)).exists()
 
 
 def goes_on(agent: AgentProcess, *subjects: str) -> None:

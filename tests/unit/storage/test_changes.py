@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bkspark import environment
 from bkspark.storage import changes
 from bkspark.storage.changes import Changes, watch_all
 
@@ -80,3 +81,38 @@ def test_other_systems_tell_nothing(file: Path, monkeypatch: pytest.MonkeyPatch)
     assert not watched.watch(str(file))
     watched.close()
     watched.close()
+
+
+def test_other_tasks_tell(watched: Changes) -> None:
+    """However often, and after the end too."""
+    watched.tell()  # nothing is expected
+    watched.expect()
+    watched.expect()
+    assert not watched.wait(0.0)
+    for _ in range(100_000):
+        watched.tell()
+    assert watched.wait(60.0)
+    watched.forget()
+    assert not watched.wait(0.0)
+    watched.close()
+    watched.tell()
+
+
+def test_a_wait_ends_when_another_task_tells(watched: Changes) -> None:
+    watched.expect()
+    task = environment.start(watched.tell, "tell")
+    assert watched.wait(60.0)
+    task.join(60.0)
+
+
+def test_a_wait_without_anything_to_wait_for_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "_LIBRARY", object())
+    assert not Changes().wait(0.0)
+
+
+def test_what_others_watch_counts_too(file: Path) -> None:
+    for others, is_told in (([True], True), ([True, False], False)):
+        watched, are_told = watch_all([], [lambda _changes, told=told: told for told in others])
+        assert watched is not None
+        assert are_told is is_told
+        watched.close()

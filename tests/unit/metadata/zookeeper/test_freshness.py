@@ -4,14 +4,17 @@ The servers that answer are as far behind as ZooKeeper allows.
 """
 
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 
 from bkspark.errors import InvalidRequestError, MetadataVersionError
 from bkspark.metadata import freshness
-from bkspark.metadata.contract import MetadataStore, VersionedBytes, pays_to_read
+from bkspark.metadata.contract import MetadataStore, VersionedBytes, pays_to_read, watchable
+from bkspark.metadata.uri import open_store
+from bkspark.storage.changes import Changes
 
-from .calls import KEY, LOOKS, RECORD, asked
+from .calls import KEY, LOOKS, RECORD, URI, asked
 from .stand_in import Fate, Servers
 
 GET = ["multi", f"get {RECORD}"]
@@ -139,6 +142,41 @@ class TestRecent:
             store.get(KEY)
             getattr(servers.clients[0], end)()
             assert asked(servers, lambda store: store.get(KEY), store) == [f"get {RECORD}"]
+
+    def test_a_task_that_waits_is_told(
+        self, servers: Servers, store: MetadataStore, other: MetadataStore
+    ) -> None:
+        store.put("ledgers/2", b"old", None)
+        other.get("ledgers/2")
+        with freshness.recent(), closing(Changes()) as changes:
+            store.get(KEY)
+            store.get("ledgers/2")
+            assert watchable(store).watch([KEY], changes)
+            other.put("ledgers/2", b"new", 1)
+            servers.tell_all()
+            assert not changes.wait(0.0)
+            change(other)
+            servers.tell_all()
+            assert changes.wait(0.0)
+            changes.forget()
+            store.get(KEY)
+            servers.clients[0].expire()
+            assert changes.wait(0.0)
+
+    def test_a_task_of_the_next_user_of_the_connection_is_told(
+        self, servers: Servers, store: MetadataStore, other: MetadataStore
+    ) -> None:
+        with freshness.recent(), closing(Changes()) as changes:
+            store.get(KEY)
+            count = len(servers.clients)
+            store.close()
+            with closing(open_store(URI)) as following:
+                following.get(KEY)
+                assert watchable(following).watch([KEY], changes)
+                assert len(servers.clients) == count
+                change(other)
+                servers.tell_all()
+                assert changes.wait(0.0)
 
     def test_a_watch_that_fires_before_the_answer_is_there(
         self, servers: Servers, store: MetadataStore

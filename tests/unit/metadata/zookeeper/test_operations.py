@@ -99,9 +99,15 @@ def test_a_reader_that_waits_writes_nothing(
             if len(sleeps) > LOOKS:
                 raise InterruptedError
 
+        def tell_of_nothing(_descriptors: object, seconds: float) -> bool:
+            if seconds:
+                sleep(seconds)
+            return False
+
         reading = log.follow(0)
         next(reading)
         monkeypatch.setattr(environment, "sleep", sleep)
+        monkeypatch.setattr(environment, "sleep_until_readable", tell_of_nothing)
         servers.requests.clear()
         with suppress(InterruptedError):
             list(reading)
