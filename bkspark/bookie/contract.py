@@ -140,6 +140,19 @@ class ReadableRoot(Protocol):
         ...
 
 
+@runtime_checkable
+class ReadsRanges(Protocol):
+    """A root that answers several reads at a lower price than each of them."""
+
+    def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes | None]:
+        """What ``read`` gives for each begin and length, up to the first that has no answer.
+
+        Raises:
+            BookieUnavailableError: the first of them has no answer.
+        """
+        ...
+
+
 class BookieRoot(ReadableRoot, Protocol):
     """A bookie's storage, just found by its path, with a checked cookie."""
 

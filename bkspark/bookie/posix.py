@@ -423,7 +423,7 @@ def _opened_root(address: BookieAddress) -> Iterator["PosixRoot"]:
 class PosixRoot:
     """An opened directory with the expected cookie."""
 
-    bytes_per_request = 128 * 2**10
+    bytes_per_request = 32 * 2**10
     """A request to a local disk or a file server takes tens of microseconds or more."""
 
     def __init__(self, address: BookieAddress) -> None:

@@ -5,10 +5,11 @@ the data. So the declared sizes are added up first. The message's flatbuffer is 
 to find the buffers (Arrow format, ``Message.fbs``).
 """
 
+import operator
 import struct
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, islice
 
 import pyarrow as pa
 
@@ -51,6 +52,7 @@ BufferPlace = tuple[int, int]
 
 _PREFIX = struct.Struct("<iI")
 PREFIX_BYTES = _PREFIX.size
+_BYTE = struct.Struct("<B")
 _INT64 = struct.Struct("<q")
 _INT32 = struct.Struct("<i")
 _UINT32 = struct.Struct("<I")
@@ -78,7 +80,7 @@ def decode_batch(
     """
     message, header = _read_message(data, row_count, header)
     if header.is_compressed:
-        _require_bounded(message, header.buffers(), unpacked_bytes_max)
+        _require_bounded(memoryview(message.body), header.buffers(), unpacked_bytes_max)
     batch = pa.ipc.read_record_batch(message, schema)
     batch.validate(full=True)
     return batch
@@ -100,12 +102,11 @@ def decode_columns(
     Raises:
         one of ``MALFORMED``: as ``decode_batch``.
     """
-    message, header = _read_message(data, row_count, header)
+    _require_rows(header, row_count)
     if header.is_compressed:
-        _require_bounded(message, layout.buffers(header, columns), unpacked_bytes_max)
-        batch = _unpack_columns(data, layout.schema, columns)
-    else:
-        batch = pa.ipc.read_record_batch(message, layout.schema).select(list(columns))
+        body = memoryview(data)[header.length :]
+        _require_bounded(body, layout.buffers(header, columns), unpacked_bytes_max)
+    batch = layout.stream_of(columns).decoded(data)
     batch.validate(full=True)
     return batch
 
@@ -142,8 +143,8 @@ class BatchHeader:
         flatbuffer = bytes(data[PREFIX_BYTES : self.length])
         message = _Table(flatbuffer, int(_UINT32.unpack_from(flatbuffer)[0]))
         place = message.follow(_MESSAGE_HEADER)
-        if place is None:
-            raise ValueError("message without a header")
+        if place is None or message.byte(_MESSAGE_KIND) != _RECORD_BATCH:
+            raise ValueError("no message of a record batch")
         self.body_length = message.int64(_MESSAGE_BODY_LENGTH)
         self._batch = _Table(flatbuffer, place)
         self.row_count = self._batch.int64(_BATCH_LENGTH)
@@ -151,7 +152,13 @@ class BatchHeader:
 
     def buffers(self) -> list[BufferPlace]:
         """Return where all buffers are."""
-        return list(_BUFFER.iter_unpack(self._batch.vector(_BATCH_BUFFERS, _BUFFER.size)))
+        return list(zip(*self.offsets_and_lengths()))
+
+    def offsets_and_lengths(self) -> tuple[Sequence[int], Sequence[int]]:
+        """Return where all buffers are: their offsets, and their lengths."""
+        items = self._batch.vector(_BATCH_BUFFERS, _BUFFER.size)
+        numbers = struct.unpack(f"<{len(items) // _INT64.size}q", items)
+        return numbers[::2], numbers[1::2]
 
     def view_counts(self) -> Iterator[int]:
         """Yield how many more buffers each array of views has."""
@@ -171,6 +178,7 @@ class BatchLayout:
         self._counts = [_buffer_counts(kind) for kind in schema.types]
         self._has_views = any(views for _, views in self._counts)
         self._firsts = _sums(own for own, _ in self._counts)
+        self._stream: _ColumnStream | None = None
 
     def section_lengths(self, header: BatchHeader) -> list[int]:
         """Return the length of the metadata, and the bytes of each column with its padding.
@@ -178,13 +186,20 @@ class BatchLayout:
         Raises:
             one of ``MALFORMED``: a message of another schema, or with bytes outside of its columns.
         """
-        places, body_length = header.buffers(), header.body_length
-        _require_in_order(places, body_length)
-        offsets = [*(offset for offset, _ in places), body_length]
-        begins = [offsets[first] for first in self._first_buffers(header, places)]
+        offsets, lengths = header.offsets_and_lengths()
+        _require_in_order(offsets, lengths, header.body_length)
+        edges = (*offsets, header.body_length)
+        begins = [edges[first] for first in self._first_buffers(header, len(offsets))]
         if begins[0]:
             raise ValueError("bytes before the first column")
-        return [header.length, *(end - begin for begin, end in pairwise(begins))]
+        return [header.length, *map(operator.sub, begins[1:], begins)]
+
+    def stream_of(self, columns: Sequence[int]) -> "_ColumnStream":
+        """Return what decodes ``columns`` of one message after another."""
+        stream = self._stream
+        if stream is None or stream.columns != tuple(columns) or stream.is_over:
+            stream = self._stream = _ColumnStream(self.schema, columns)
+        return stream
 
     def buffers(self, header: BatchHeader, columns: Iterable[int]) -> Iterator[BufferPlace]:
         """Yield the buffers of ``columns``.
@@ -193,17 +208,17 @@ class BatchLayout:
             one of ``MALFORMED``: a message of another schema.
         """
         places = header.buffers()
-        firsts = self._first_buffers(header, places)
+        firsts = self._first_buffers(header, len(places))
         for column in columns:
             yield from places[firsts[column] : firsts[column + 1]]
 
-    def _first_buffers(self, header: BatchHeader, places: Sequence[BufferPlace]) -> list[int]:
+    def _first_buffers(self, header: BatchHeader, count: int) -> list[int]:
         """Return the number of the first buffer of each column, and the number of all buffers."""
         firsts = self._firsts
         if self._has_views:
             more = header.view_counts()
             firsts = _sums(own + sum(islice(more, views)) for own, views in self._counts)
-        if firsts[-1] != len(places):
+        if firsts[-1] != count:
             raise ValueError("the buffers are those of another schema")
         return firsts
 
@@ -224,14 +239,15 @@ def _buffer_counts(kind: pa.DataType) -> tuple[int, int]:
     return own, kind.has_variadic_buffers + sum(views for _, views in inner)
 
 
-def _require_in_order(places: Iterable[BufferPlace], body_length: int) -> None:
-    """Require each buffer after the one before, and all in the body."""
-    end = 0
-    for offset, length in places:
-        if offset < end or length < 0:
-            raise ValueError("a buffer in the place of another")
-        end = offset + length
-    if end > body_length:
+def _require_in_order(offsets: Sequence[int], lengths: Sequence[int], body_length: int) -> None:
+    """Require each buffer after the one before, and all in the body.
+
+    The loops are those of the interpreter: a message may have thousands of buffers.
+    """
+    ends = [0, *map(operator.add, offsets, lengths)]
+    if min(lengths, default=0) < 0 or any(map(operator.lt, offsets, ends)):
+        raise ValueError("a buffer in the place of another")
+    if ends[-1] > body_length:
         raise ValueError("buffer outside of its message")
 
 
@@ -245,19 +261,50 @@ def _read_message(
     if message.type != "record batch":
         raise ValueError(f"{message.type} in place of a record batch")
     header = header or BatchHeader(data)
-    if header.row_count != row_count:
-        raise ValueError("row count differs from the index")
+    _require_rows(header, row_count)
     return message, header
 
 
-def _unpack_columns(
-    data: bytes | memoryview, schema: pa.Schema, columns: Sequence[int]
-) -> pa.RecordBatch:
-    """Decode through a stream reader, the only reader that can skip compressed columns."""
-    options = pa.ipc.IpcReadOptions(included_fields=sorted(columns))
-    stream = pa.ipc.open_stream(_Joined(schema.serialize(), data), options=options)
-    batch = stream.read_next_batch()
-    return batch.select([schema.names[index] for index in columns])
+def _require_rows(header: BatchHeader, row_count: int) -> None:
+    if header.row_count != row_count:
+        raise ValueError("row count differs from the index")
+
+
+class _ColumnStream:
+    """Decodes some columns of messages through a stream reader, which skips all other columns.
+
+    The schema is read once for all messages.
+
+    Attributes:
+        columns: their indexes.
+        is_over: whether a message was malformed; the stream then reads no other.
+    """
+
+    def __init__(self, schema: pa.Schema, columns: Sequence[int]) -> None:
+        self.columns = tuple(columns)
+        self.is_over = False
+        self._source = _Joined(schema.serialize())
+        options = pa.ipc.IpcReadOptions(included_fields=sorted(columns), use_threads=False)
+        self._stream = pa.ipc.open_stream(self._source, options=options)
+        names = [schema.names[index] for index in columns]
+        self._names = None if self._stream.schema.names == names else names
+
+    def decoded(self, data: bytes | memoryview) -> pa.RecordBatch:
+        """Decode the columns of the message ``data``.
+
+        Raises:
+            one of ``MALFORMED``: malformed, or followed by other bytes.
+        """
+        self.is_over = True
+        self._source.add(data)
+        try:
+            batch = self._stream.read_next_batch()
+        except StopIteration:
+            raise ValueError("end of stream in place of a record batch") from None
+        if self._source.has_more():
+            raise ValueError("bytes after the message")
+        self.is_over = False
+        return batch if self._names is None else batch.select(self._names)
 
 
 class _Joined:
@@ -267,6 +314,12 @@ class _Joined:
 
     def __init__(self, *parts: bytes | memoryview | pa.Buffer) -> None:
         self._parts = [memoryview(part) for part in parts]
+
+    def add(self, part: bytes | memoryview) -> None:
+        self._parts.append(memoryview(part))
+
+    def has_more(self) -> bool:
+        return any(map(len, self._parts))
 
     def read(self, size: int) -> bytes | memoryview:
         while self._parts and not self._parts[0]:
@@ -304,6 +357,11 @@ class _Table:
         at = self.field(number)
         return None if at is None else at + int(_UINT32.unpack_from(self.data, at)[0])
 
+    def byte(self, number: int) -> int:
+        """Return the byte in a field, 0 if absent."""
+        at = self.field(number)
+        return 0 if at is None else int(_BYTE.unpack_from(self.data, at)[0])
+
     def int64(self, number: int) -> int:
         """Return the number in a field, 0 if absent."""
         at = self.field(number)
@@ -320,6 +378,8 @@ class _Table:
         return self.data[at + 4 : at + 4 + length]
 
 
+_MESSAGE_KIND = 1
+_RECORD_BATCH = 3
 _MESSAGE_HEADER = 2
 _MESSAGE_BODY_LENGTH = 3
 _BATCH_LENGTH = 0
@@ -329,14 +389,13 @@ _BATCH_VIEW_COUNTS = 4
 
 
 def _require_bounded(
-    message: pa.Message, buffers: Iterable[BufferPlace], unpacked_bytes_max: int
+    body: memoryview, buffers: Iterable[BufferPlace], unpacked_bytes_max: int
 ) -> None:
-    if not unpacked_bytes_max or _declared_bytes(message, buffers) > unpacked_bytes_max:
+    if not unpacked_bytes_max or _declared_bytes(body, buffers) > unpacked_bytes_max:
         raise ValueError("the batch declares more bytes than its index allows")
 
 
-def _declared_bytes(message: pa.Message, buffers: Iterable[BufferPlace]) -> int:
-    body = memoryview(message.body)
+def _declared_bytes(body: memoryview, buffers: Iterable[BufferPlace]) -> int:
     total = 0
     for offset, length in buffers:
         if offset < 0 or length < 0 or offset + length > len(body):

@@ -21,7 +21,8 @@ column in the wrong place fails.
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from functools import lru_cache
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
@@ -109,20 +110,33 @@ class Block:
 
     def sections(self, columns: Sequence[int] | None = None) -> list[Section]:
         """Return the metadata and ``columns`` (indexes), None for all, in the order of the file."""
-        wanted = None if columns is None else {0, *(column + 1 for column in columns)}
-        begin, sections = 0, []
-        for number, (length, digest) in enumerate(self._unpacked()):
-            if wanted is None or number in wanted:
-                sections.append(Section(number, begin, length, digest.hex()))
-            begin += length
-        return sections
+        found = self._unpacked()
+        lengths, digests = found[::2], found[1::2]
+        begins = [*accumulate(lengths, initial=0)]
+        numbers = range(len(lengths)) if columns is None else _numbers(columns, len(lengths))
+        return [
+            Section(number, begins[number], lengths[number], digests[number].hex())
+            for number in numbers
+        ]
 
     def section_lengths(self) -> list[int]:
         """Return the lengths of all sections."""
-        return [length for length, _ in self._unpacked()]
+        return [*self._unpacked()[::2]]
 
-    def _unpacked(self) -> Iterator[tuple[int, bytes]]:
-        return struct.iter_unpack(f"<Q{self.section_size - _LENGTH.size}s", self.packed_sections)
+    def _unpacked(self) -> tuple[Any, ...]:
+        """Return the length and the digest of each section in turn."""
+        count = len(self.packed_sections) // self.section_size
+        return _sections_struct(self.section_size, count).unpack(self.packed_sections)
+
+
+@lru_cache(maxsize=64)
+def _sections_struct(section_size: int, count: int) -> struct.Struct:
+    return struct.Struct("<" + f"Q{section_size - _LENGTH.size}s" * count)
+
+
+def _numbers(columns: Sequence[int], count: int) -> list[int]:
+    """Return which of ``count`` sections a reader of ``columns`` (indexes) checks."""
+    return sorted({0, *(column + 1 for column in columns if column + 1 < count)})
 
 
 class EntryLogEncoder:
@@ -266,11 +280,11 @@ def ranges_to_read(
     A gap is read along if that takes no longer than a further request. The block is read whole if
     that takes no longer than its parts, which are copied too (``sparse_block``).
     """
-    numbers = {0, *(column + 1 for column in columns)}
     ranges: list[tuple[int, int]] = []
-    edges = pairwise(accumulate(block.section_lengths(), initial=0))
-    for number, (begin, end) in enumerate(edges):
-        if number not in numbers or begin == end:
+    edges = [*accumulate(block.section_lengths(), initial=0)]
+    for number in _numbers(columns, len(edges) - 1):
+        begin, end = edges[number], edges[number + 1]
+        if begin == end:
             continue
         if ranges and begin - ranges[-1][1] <= bytes_per_request:
             begin, _ = ranges.pop()

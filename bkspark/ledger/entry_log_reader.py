@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from bkspark.bookie.contract import BookieAddress, ReadableRoot, told_of
+from bkspark.bookie.contract import BookieAddress, ReadableRoot, ReadsRanges, told_of
 from bkspark.cluster.bookie_client import BookieClient
 from bkspark.cluster.log_messages import BadCopy, step_over
 from bkspark.errors import BookieUnavailableError, CorruptDataError, NotEnoughBookiesError
@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
+Ranges = Sequence[tuple[int, int]]
+"""Begins and ends in a block."""
+
+READ_TOGETHER_BYTES = 2**20
+"""Small pieces of a file are read in one question to its bookie: to wake the thread that asks takes
+as long as to read some 100 KiB. Larger pieces gain nothing, and take memory.
+"""
 
 
 class EntryLogFile:
@@ -56,7 +63,9 @@ class EntryLogFile:
 
     def read(self, begin: int, length: int) -> bytes:
         """Read exactly ``length`` bytes from ``begin`` on, unchecked."""
-        data = self._root.read(self.name, begin, length)
+        return self._whole(self._root.read(self.name, begin, length), length)
+
+    def _whole(self, data: bytes | None, length: int) -> bytes:
         if data is None:
             raise CorruptDataError(f"{self.name} is missing")
         if len(data) != length:
@@ -69,33 +78,55 @@ class EntryLogFile:
         self._check(data, block)
         return data
 
-    def block_rows(
-        self, block: Block, layout: "BatchLayout", columns: Sequence[int] | None = None
-    ) -> "pa.RecordBatch":
-        """Read the rows of ``block``; of ``columns`` (indexes) only, if given.
+    def rows_of(
+        self,
+        blocks: Iterable[Block],
+        layout: "BatchLayout",
+        columns: Sequence[int] | None = None,
+    ) -> Iterator["pa.RecordBatch"]:
+        """Yield the rows of each of ``blocks``; of ``columns`` (indexes) only, if given.
 
         The bytes of other columns are not checked, and those far from the wanted ones not read.
         """
         if columns is not None and [*columns] == [*range(len(layout.schema))]:
             columns = None
-        data = self._read_columns(block, columns)
-        self._check(data, block, columns)
-        return entry_log_format.decode_block(
-            data, block, layout, self._log, ledger_id=self._ledger_id, columns=columns
-        )
+        for some in _together(self._with_ranges(blocks, columns)):
+            wanted = [
+                (block.offset + begin, end - begin)
+                for block, ranges in some
+                for begin, end in ranges
+            ]
+            pieces = self._read_each(wanted)
+            for block, ranges in some:
+                data = _assembled(block, ranges, pieces)
+                self._check(data, block, columns)
+                yield entry_log_format.decode_block(
+                    data, block, layout, self._log, ledger_id=self._ledger_id, columns=columns
+                )
 
-    def _read_columns(self, block: Block, columns: Sequence[int] | None) -> bytes | memoryview:
-        """Read the bytes of ``columns``, each at its position in the block."""
-        ranges = whole = [(0, block.length)]
-        if columns is not None:
-            cost = self._root.bytes_per_request
-            ranges = entry_log_format.ranges_to_read(block, columns, cost)
-        if ranges == whole:
-            return self.read(block.offset, block.length)
-        data = entry_log_format.sparse_block(block.length)
-        for begin, end in ranges:
-            data[begin:end] = self.read(block.offset + begin, end - begin)
-        return data.toreadonly()
+    def _with_ranges(
+        self, blocks: Iterable[Block], columns: Sequence[int] | None
+    ) -> Iterator[tuple[Block, Ranges]]:
+        """Yield ``blocks``, each with what to read of it for ``columns``."""
+        if columns is None:
+            yield from ((block, [(0, block.length)]) for block in blocks)
+            return
+        cost = self._root.bytes_per_request
+        for block in blocks:
+            yield block, entry_log_format.ranges_to_read(block, columns, cost)
+
+    def _read_each(self, wanted: Sequence[tuple[int, int]]) -> Iterator[bytes]:
+        """Yield what each begin and length of ``wanted`` has; all are read at once if possible.
+
+        A piece without an answer is asked for alone, after those before it were given.
+        """
+        root, found = self._root, list[bytes | None]()
+        if len(wanted) > 1 and isinstance(root, ReadsRanges):
+            found = root.read_ranges(self.name, wanted)
+        for (_, length), data in zip(wanted, found, strict=False):
+            yield self._whole(data, length)
+        for begin, length in wanted[len(found) :]:
+            yield self.read(begin, length)
 
     def _check(
         self, data: bytes | memoryview, block: Block, columns: Sequence[int] | None = None
@@ -111,6 +142,30 @@ class EntryLogFile:
         for block in self.blocks[max(0, begin - 1) :]:
             yield self.block_bytes(block)
         yield self.end
+
+
+def _together(blocks: Iterable[tuple[Block, Ranges]]) -> Iterator[list[tuple[Block, Ranges]]]:
+    """Yield ``blocks`` in groups of at most ``READ_TOGETHER_BYTES``, or of one block."""
+    group: list[tuple[Block, Ranges]] = []
+    room = READ_TOGETHER_BYTES
+    for block, ranges in blocks:
+        room -= sum(end - begin for begin, end in ranges)
+        if group and room < 0:
+            yield group
+            group, room = [], READ_TOGETHER_BYTES - sum(end - begin for begin, end in ranges)
+        group.append((block, ranges))
+    if group:
+        yield group
+
+
+def _assembled(block: Block, ranges: Ranges, pieces: Iterator[bytes]) -> bytes | memoryview:
+    """Return ``block`` with the next of ``pieces`` at ``ranges``."""
+    if ranges == [(0, block.length)]:
+        return next(pieces)
+    data = entry_log_format.sparse_block(block.length)
+    for begin, end in ranges:
+        data[begin:end] = next(pieces)
+    return data.toreadonly()
 
 
 class NoGoodSourceError(NotEnoughBookiesError):

@@ -105,8 +105,9 @@ class RowReader:
 
         options = self.options
         reader = SliceReader(self.wanted, options.password, options.read.fails_on_loss, log)
+        is_renamed = self.wanted.names != self.schema.names
         for batch in reader.read(task):
-            yield batch.rename_columns(self.schema.names)
+            yield batch.rename_columns(self.schema.names) if is_renamed else batch
 
     def show(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a view."""

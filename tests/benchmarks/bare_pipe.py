@@ -100,6 +100,34 @@ class BarePipe(DataSource):
         return BarePipeWriter()
 
 
+class BareColumnReader(DataSourceReader):
+    def __init__(self, rows: int) -> None:
+        self._rows_per_task = rows // TASKS
+
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(None) for _ in range(TASKS)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        del partition
+        batch = pa.record_batch({"k": pa.array(np.arange(BATCH_ROWS, dtype=np.int32))})
+        for first in range(0, self._rows_per_task, BATCH_ROWS):
+            yield batch.slice(0, self._rows_per_task - first)
+
+
+class BareColumn(DataSource):
+    """One column of integers, the same batch again and again. Option ``rows``: how many."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "barecolumn"
+
+    def schema(self) -> str:
+        return "k int"
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return BareColumnReader(int(self.options["rows"]))
+
+
 @cache
 def rows_in_memory(begin: int, count: int) -> list[pa.RecordBatch]:
     """``count`` rows of 136 bytes, made once per Python worker, each batch in its own memory."""

@@ -9,6 +9,7 @@ FAILING = "tests/integration/dataframe/test_failing_bookies.py"
 INTERRUPTED = "tests/integration/dataframe/test_interrupted_commits.py"
 KEPT = "tests/integration/log/test_log_retention.py"
 WIDE = "tests/integration/dataframe/test_wide_rows.py::test_wide_rows_take_as_long_as_many_columns"
+PIECES = "tests/unit/ledger/test_pieces_of_columns.py"
 READS = "tests/integration/dataframe/test_reads_with_faults.py"
 SINK = "tests/integration/stream/test_stream_sink.py"
 
@@ -192,24 +193,48 @@ MUTANTS = (
     ),
     Mutant(
         "the columns that are read are not checked",
-        "EntryLogFile.block_rows",
+        "EntryLogFile.rows_of",
         Drop("self._check"),
         (f"{READS}::test_a_damaged_column_matters_to_its_readers",),
     ),
     Mutant(
         "each column that is read is checked with all others",
-        "EntryLogFile.block_rows",
+        "EntryLogFile.rows_of",
         Replace("self._check(data, block, columns)", "self._check(data, block)"),
         (f"{READS}::test_a_damaged_column_matters_to_its_readers",),
     ),
     Mutant(
         "a reader of a column reads all",
-        "EntryLogFile._read_columns",
-        Replace("columns is not None", "False"),
+        "EntryLogFile._with_ranges",
+        Replace("columns is None", "True"),
         (
             "tests/integration/dataframe/test_write_and_read.py"
             "::test_a_projection_reads_the_bytes_of_its_columns",
         ),
+    ),
+    Mutant(
+        "each piece of a column is a question of its own",
+        "EntryLogFile._read_each",
+        Replace("len(wanted) > 1", "False"),
+        (f"{PIECES}::test_small_pieces_of_many_blocks_are_one_question",),
+    ),
+    Mutant(
+        "pieces of any size are read in one question",
+        "entry_log_reader._together",
+        Replace("room < 0", "False"),
+        (f"{PIECES}::test_a_question_has_a_bounded_size",),
+    ),
+    Mutant(
+        "a piece without an answer is a lost piece of those before it",
+        "TimedRoot.read_ranges",
+        Replace("BookieUnavailableError", "KeyError"),
+        (f"{PIECES}::test_a_client_reads_ranges_up_to_the_first_without_an_answer",),
+    ),
+    Mutant(
+        "pieces after one without an answer are left out",
+        "EntryLogFile._read_each",
+        Replace("wanted[len(found):]", "wanted[len(found or wanted):]"),
+        (f"{PIECES}::test_blocks_before_a_piece_without_an_answer_are_given",),
     ),
     Mutant(
         "each column that is read is looked for among all",

@@ -4,6 +4,7 @@ from .change import Drop, Replace
 from .mutant import Mutant
 
 ENTRY_LOG = "tests/unit/format/test_entry_log.py"
+PIECES = "tests/unit/ledger/test_pieces_of_columns.py"
 BLOCKS = "tests/unit/format/test_hostile_blocks.py"
 COLUMNS = "tests/unit/format/test_block_columns.py"
 HEADERS = "tests/unit/format/test_headers.py"
@@ -74,8 +75,8 @@ MUTANTS = (
         "inline rows may be packed",
         "_require_bounded",
         Replace(
-            "not unpacked_bytes_max or _declared_bytes(message, buffers) > unpacked_bytes_max",
-            "unpacked_bytes_max and _declared_bytes(message, buffers) > unpacked_bytes_max",
+            "not unpacked_bytes_max or _declared_bytes(body, buffers) > unpacked_bytes_max",
+            "unpacked_bytes_max and _declared_bytes(body, buffers) > unpacked_bytes_max",
         ),
         (f"{FORGED}::test_what_holds_no_rows_of_the_ledger_is_stepped_over",),
     ),
@@ -136,7 +137,7 @@ MUTANTS = (
     Mutant(
         "a buffer may lie in another column",
         "_require_in_order",
-        Replace("offset < end or length < 0", "length < 0"),
+        Replace("any(map(operator.lt, offsets, ends))", "False"),
         (f"{COLUMNS}::test_a_buffer_outside_of_its_column_is_refused",),
     ),
     Mutant(
@@ -150,6 +151,24 @@ MUTANTS = (
         "decode_columns",
         Drop("_require_bounded"),
         (f"{COLUMNS}::test_only_the_wanted_columns_are_unpacked",),
+    ),
+    Mutant(
+        "bytes after the message of a block are read as the next message",
+        "_ColumnStream.decoded",
+        Replace("self._source.has_more()", "False"),
+        (f"{PIECES}::test_a_malformed_block_does_not_matter_to_the_next",),
+    ),
+    Mutant(
+        "a stream goes on after a malformed message",
+        "BatchLayout.stream_of",
+        Replace("stream.is_over", "False"),
+        (f"{PIECES}::test_a_malformed_block_does_not_matter_to_the_next",),
+    ),
+    Mutant(
+        "any message counts as a record batch",
+        "BatchHeader.__init__",
+        Replace("message.byte(_MESSAGE_KIND) != _RECORD_BATCH", "False"),
+        (f"{PIECES}::test_only_a_record_batch_has_a_header",),
     ),
     Mutant(
         "a block is written without a look at its columns",

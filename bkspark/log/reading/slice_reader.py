@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -116,6 +117,7 @@ class SliceReader:
     faults: list[ReplicaFault] = field(default_factory=list)
     cluster: "Cluster | None" = None
     place: "InlinePlace | None" = None
+    _layouts: dict[bytes, BatchLayout] = field(default_factory=dict)
 
     def read(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
         """Yield the rows of ``task`` in order, in batches of exactly ``schema``.
@@ -303,12 +305,16 @@ class SliceReader:
         self, item: Slice, ledger: LedgerToRead, file: EntryLogFile, done: int
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of ``item`` in each block after the first ``done`` blocks."""
-        layout = BatchLayout(arrow_schema.decode(ledger.schema))
+        layout = self._layouts.get(ledger.schema)
+        if layout is None:
+            layout = BatchLayout(arrow_schema.decode(ledger.schema))
+            self._layouts = {ledger.schema: layout}  # files of one ledger follow one another
         places = {name: place for place, name in enumerate(layout.schema.names)}
         columns = [places[name] for name in self.schema.names if name in places]
-        for block, begin, end in list(_wanted(item, file))[done:]:
-            # Without columns the index alone gives the number of rows.
-            rows = file.block_rows(block, layout, columns) if columns else None
+        wanted = list(_wanted(item, file))[done:]
+        # Without columns the index alone gives the number of rows.
+        blocks = file.rows_of((block for block, _, _ in wanted), layout, columns) if columns else ()
+        for (block, begin, end), rows in zip_longest(wanted, blocks):
             part = rows and rows.slice(begin - block.first_row, end - begin)
             first = item.first_entry_id + begin * ledger.stripe_count
             yield self._dressed(part, ledger, first, end - begin, item.times)
@@ -322,6 +328,8 @@ class SliceReader:
         times: Sequence[TimeStep],
     ) -> pa.RecordBatch:
         """Return ``count`` rows, from entry ``first`` on, with exactly the requested columns."""
+        if rows is not None and rows.schema.equals(self.schema, check_metadata=True):
+            return rows
         stored = {} if rows is None else dict(zip(rows.schema.names, rows.columns, strict=True))
         if TIMESTAMP_COLUMN in self.schema.names and times:
             stored[TIMESTAMP_COLUMN] = times_of_rows(times, ledger, first, count)

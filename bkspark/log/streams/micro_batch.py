@@ -291,7 +291,7 @@ def blocks_of(
     )
 
     def blocks(file: EntryLogFile, done: int) -> Iterator[pa.RecordBatch]:
-        return (file.block_rows(block, layout) for block in file.blocks[done:])
+        return file.rows_of(file.blocks[done:], layout)
 
     try:
         yield from reader.read(blocks)

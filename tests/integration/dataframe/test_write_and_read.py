@@ -271,13 +271,13 @@ def test_a_projection_reads_the_bytes_of_its_columns(
     batch = pa.record_batch(numbers, names=[f"c{n}" for n in range(40)])
     rig.blocks = replace(rig.blocks, rows_per_block=count, target_bytes=2**22)
     rig.write([[batch]], (1, 1, 1), schema=batch.schema)
-    read, lengths = EntryLogFile.read, []
+    whole, lengths = EntryLogFile._whole, []
 
-    def recorded(file: EntryLogFile, begin: int, length: int) -> bytes:
+    def recorded(file: EntryLogFile, data: bytes | None, length: int) -> bytes:
         lengths.append(length)
-        return read(file, begin, length)
+        return whole(file, data, length)
 
-    monkeypatch.setattr(EntryLogFile, "read", recorded)
+    monkeypatch.setattr(EntryLogFile, "_whole", recorded)
     wanted = pa.schema([(name, pa.int64()) for name in columns])
     (found,) = rig.batches(SliceReader(wanted), 0, count)
     assert found == batch.select(columns)
