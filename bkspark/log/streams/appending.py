@@ -12,6 +12,9 @@ Rule 2. After the ack nothing is written again, whatever fails.
 
 Rule 3. If the outcome stays unknown, the append fails with an error that says so. With a
 transaction the append may be run again.
+
+Where metadata are files, appends of one host to one log wait for one another, at most for a second,
+since each takeover makes the work of another append vain. Appends of several hosts compete.
 """
 
 from collections.abc import Sequence
@@ -36,6 +39,7 @@ from bkspark.metadata import freshness
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.log.batch import AttemptReport, plan_commit
 from bkspark.protocol.log.stream_run import StreamRun
+from bkspark.storage.host_turns import host_turn
 
 # Writers of tails are imported by the functions that use one: most writes get ledgers of their own,
 # and Spark starts a process for each step of a write.
@@ -108,6 +112,14 @@ def commit(
     rows = Appended(staging, tuple(one for one in reports if one), request.transaction)
     if not any(one.row_count for one in rows.reports) and not staging.is_private:
         return CommitResult(staging.ledger_id, 0, {})
+    if not request.metadata_uri.startswith("file:"):
+        return _committed(request, rows)
+    with host_turn(f"{request.metadata_uri} {request.log_name}"):
+        return _committed(request, rows)
+
+
+def _committed(request: WriteRequest, rows: Appended) -> CommitResult:
+    """Commit; try again after another append has taken the ledger over (rule 1)."""
     problem: BookKeeperError | None = None
     for number in range(TRIES_MAX):
         found = _tried(request, rows, adopts=number == 0)
