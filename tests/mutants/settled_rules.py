@@ -317,6 +317,12 @@ MUTANTS = (
         (f"{IDS}::test_ids_that_were_not_used_soon_are_left_out",),
     ),
     Mutant(
+        "tasks of one client take ids at the same time",
+        "LedgerIds.new",
+        Replace("self._lock", "environment.lock()"),
+        (f"{IDS}::test_tasks_of_one_client_take_ids_one_after_the_other",),
+    ),
+    Mutant(
         "a client takes ids without bound",
         "LedgerIds._take",
         Replace("min(2 * size, IDS_MAX)", "2 * size"),

@@ -3,6 +3,7 @@
 import secrets
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -83,6 +84,56 @@ def test_ids_that_were_not_used_soon_are_left_out(
         assert [cluster.new_ledger_id(), cluster.new_ledger_id()] == [3, 4]
         now += KEPT_SECONDS
         assert cluster.new_ledger_id() == 7
+
+
+class Arriving:
+    """The lock of a client's ids; tells that a task comes to it."""
+
+    def __init__(self, arrived: threading.Event) -> None:
+        self._lock = threading.Lock()
+        self._arrived = arrived
+        self._is_first = True
+
+    def __enter__(self) -> None:
+        if not self._is_first:
+            self._arrived.set()
+        self._is_first = False
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def test_tasks_of_one_client_take_ids_one_after_the_other(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second task comes while the first one asks the store; it would lose what that takes."""
+    arrived = threading.Event()
+    asking: list[str] = []
+
+    with Cluster(uri) as cluster:
+        ids = cluster._ledger_ids
+        monkeypatch.setattr(ids, "_lock", Arriving(arrived))
+        update = ids.counters.update
+
+        def slow(*given: Any) -> Any:
+            asking.append("begin")
+            if len(asking) == 1:
+                second.start()
+                assert arrived.wait(60)
+            else:
+                arrived.set()
+            found = update(*given)
+            asking.append("end")
+            return found
+
+        monkeypatch.setattr(ids.counters, "update", slow)
+        found: list[int] = []
+        second = threading.Thread(target=lambda: found.append(cluster.new_ledger_id()))
+        found.append(cluster.new_ledger_id())
+        second.join(60)
+    assert asking == ["begin", "end"] * 2
+    assert sorted(found) == [0, 1]
 
 
 def test_clients_that_compete_never_share_an_id(uri: str) -> None:
