@@ -6,7 +6,7 @@ A forked process makes its own: two processes must not share a connection.
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -21,11 +21,13 @@ class Clients(Generic[T]):
 
     Args:
         make: makes the client of a store and an account.
+        known: clients that are there already, by store.
     """
 
-    def __init__(self, make: Callable[[str, str], T]) -> None:
+    def __init__(self, make: Callable[[str, str], T], known: Mapping[str, T] | None = None) -> None:
         self._make = make
         self.begin()
+        self._made.update({(store, ""): client for store, client in (known or {}).items()})
         _all.add(self)
 
     def begin(self) -> None:
@@ -41,6 +43,10 @@ class Clients(Generic[T]):
                 if name not in self._made:
                     self._made[name] = self._make(store, account)
         return self._made[name]
+
+    def known(self, store: str) -> T | None:
+        """The client without an account, None if it was not made."""
+        return self._made.get((store, ""))
 
     def have(self, store: str) -> bool:
         """Whether a client of the store was made."""

@@ -12,7 +12,7 @@ happened, or may happen yet (R8, R15, RB-27c).
   and aiohttp make one attempt (``one_attempt``), and a repeatable request is marked by its caller
   (``repeated``).
 * **No fork.** fsspec's event loop runs in a thread that a forked process does not have, so every
-  process makes its own connection at first use.
+  process makes its own connection at first use (``clients``).
 
 Without the name of a store botocore finds credentials, region and endpoint, from
 ``AWS_ENDPOINT_URL`` and its siblings; other settings, for example ``config_kwargs`` and
@@ -219,12 +219,6 @@ _UNREACHED = (
     (ConnectionRefusedError, "the port refuses connections"),
 )
 
-_lock = threading.Lock()
-_filesystems: dict[str, Any] = {}
-_connecting: dict[str, threading.Lock] = {}
-# Connections of the parent process: their finalizer would wait for a thread that does not exist.
-_inherited: list[Any] = []
-
 
 class StoreDoubt(OSError):
     """A request without a certain answer.
@@ -361,14 +355,12 @@ def repeated(request: Callable[[], T], *, only_if_refused: bool = False) -> T:
 
 def forget() -> None:
     """Connect anew next time, for a process whose environment has changed."""
-    with _lock:
-        _filesystems.clear()
     clients.forget()
 
 
 def require_known(store: str) -> None:
     """Return if this machine knows what ``store`` means; raises the errors of ``stores.find``."""
-    if store and store not in _filesystems and not clients.have(store):
+    if store and not clients.have(store):
         stores.find(store)
 
 
@@ -389,20 +381,10 @@ def endpoint_of(store: str) -> str:
 
 
 def _connected(store: str) -> Any:
-    found = _filesystems.get(store)
-    if found is not None:
-        return found
-    # Of the store alone: a search for credentials may hang, and concerns no other store.
-    with _lock:
-        connecting = _connecting.setdefault(store, threading.Lock())
-    with connecting:
-        found = _filesystems.get(store)
-        if found is None:
-            found = _filesystems[store] = _connect(store)
-        return found
+    return _filesystems.of(store)
 
 
-def _connect(store: str) -> Any:
+def _connect(store: str, _account: str = "") -> Any:
     settings = _settings_of(store)
     try:
         import s3fs  # An extra: it brings twenty packages, and most clusters use disks.
@@ -426,6 +408,9 @@ def _connect(store: str) -> Any:
         _require_conditional_requests(filesystem, store)
     watch()
     return filesystem
+
+
+_filesystems = clients.Clients[Any](_connect)
 
 
 def _settings_of(store: str) -> dict[str, Any]:
@@ -469,10 +454,6 @@ def _require_conditional_requests(filesystem: Any, store: str) -> None:
 
 
 def _after_fork() -> None:
-    global _connecting, _filesystems, _lock
-    _lock, _connecting = threading.Lock(), {}
-    _inherited.append(_filesystems)
-    _filesystems = {}
     # Another thread of the parent may have held fsspec's lock.
     if "fsspec.asyn" in sys.modules:
         sys.modules["fsspec.asyn"].reset_lock()
@@ -607,7 +588,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 def _endpoint(store: str) -> str:
     """Scheme, host and port of the endpoint, without the rest of the URL."""
     try:
-        return shown_endpoint(str(_filesystems[store].s3.meta.endpoint_url))
+        connected: Any = _filesystems.known(store)
+        return shown_endpoint(str(connected.s3.meta.endpoint_url))
     except Exception:  # there is no connection
         return f"store {store}" if store else "the store"
 

@@ -8,6 +8,7 @@ from bkspark.bookie.object_store import journal_of, records_folder
 from bkspark.metadata.uri import format_store
 from bkspark.storage import connection
 from bkspark.storage.address import parse
+from bkspark.storage.clients import Clients
 from bkspark.storage.connection import StoreDoubt
 from bkspark.storage.objects import Objects
 from bkspark.testing.bookie_place import JOURNAL
@@ -41,7 +42,7 @@ def test_no_key_of_a_whole_scenario_is_a_folder_of_another(
 ) -> None:
     """Of what is deleted in the end, too. The store refuses such a key."""
     store = S3Store()
-    monkeypatch.setattr(connection, "_filesystems", {"": store})
+    monkeypatch.setattr(connection, "_filesystems", Clients(connection._connect, {"": store}))
     rig = BucketRig(tmp_path, place=f"s3://{BUCKET}/place")
     write_and_read(rig)
     maintain(rig)

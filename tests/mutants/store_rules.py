@@ -53,10 +53,10 @@ MUTANTS = (
     ),
     Mutant(
         "a connection that is being made stops those to all other stores",
-        "connection._connected",
+        "storage.clients.Clients.of",
         Replace(
-            "_connecting.setdefault(store, threading.Lock())",
-            "_connecting.setdefault('', threading.Lock())",
+            "self._making.setdefault(name, threading.Lock())",
+            "self._making.setdefault(('', ''), threading.Lock())",
         ),
         (f"{FILE}::test_a_connection_that_hangs_stops_no_other",),
     ),

@@ -8,6 +8,7 @@ import pytest
 
 from bkspark.errors import InvalidRequestError
 from bkspark.storage import address, connection, stores
+from bkspark.storage.clients import Clients
 from bkspark.storage.connection import StoreDoubt
 from bkspark.storage.stores import Store
 
@@ -205,8 +206,7 @@ def test_a_connection_that_hangs_stops_no_other(monkeypatch: pytest.MonkeyPatch)
         made.append(store)
         return f"client of {store}"
 
-    monkeypatch.setattr(connection, "_connect", connect)
-    monkeypatch.setattr(connection, "_filesystems", {})
+    monkeypatch.setattr(connection, "_filesystems", Clients(lambda store, _: connect(store)))
     with ThreadPoolExecutor(3) as pool:
         slow = [pool.submit(connection._connected, "slow") for _ in range(2)]
         try:

@@ -5,6 +5,7 @@ import pytest
 from bkspark import environment
 from bkspark.storage import connection
 from bkspark.storage.address import parse
+from bkspark.storage.clients import Clients
 from bkspark.storage.connection import Pressures
 from bkspark.storage.objects import Objects
 
@@ -19,7 +20,7 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> S3Store:
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    monkeypatch.setattr(connection, "_filesystems", {"": store})
+    monkeypatch.setattr(connection, "_filesystems", Clients(connection._connect, {"": store}))
     monkeypatch.setattr(environment, "monotonic", lambda: now[0])
     monkeypatch.setattr(environment, "sleep", sleep)
     monkeypatch.setattr(environment, "draw", lambda: 1.0)

@@ -20,6 +20,7 @@ from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.metadata.uri import open_store
 from bkspark.storage import connection, stores
+from bkspark.storage.clients import Clients
 from bkspark.storage.connection import Pressures
 
 from .stand_in import BUCKET, BUSY, S3Store
@@ -48,7 +49,7 @@ def east(s3: S3Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> S3Stor
     other = S3Store()
     other.s3.meta.endpoint_url = "http://other:9000"
     known = {"": s3, "west": s3, "east": other, "again": other}
-    monkeypatch.setattr(connection, "_filesystems", known)
+    monkeypatch.setattr(connection, "_filesystems", Clients(connection._connect, known))
     return other
 
 
@@ -69,7 +70,7 @@ def forgotten(uri: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[]
     def forget() -> None:
         monkeypatch.delenv(stores.VARIABLE)
         for name in ("west", "east", "again"):
-            connection._filesystems.pop(name)
+            connection._filesystems._made.pop((name, ""))
 
     return forget
 
