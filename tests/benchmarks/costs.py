@@ -201,7 +201,8 @@ class Operations:
 
     def run(self) -> list[Cost]:
         with BookKeeper(self._uri) as keeper:
-            keeper.create_log("first").writer(settings=SILENT).close()  # makes folders, once
+            with keeper.create_log("first").writer(settings=SILENT) as writer:
+                writer.append(b"x")  # makes folders, once; an empty ledger would be dropped
             self._ledgers(keeper)
             self._logs(keeper)
         self._rows()
