@@ -28,6 +28,7 @@ from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams import appending
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.record import Transaction
+from bkspark.storage import host_turns
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of
 from tests.integration.stream_driver import Driver, settled_rows, tail_of, the_log
 from tests.kit.faulty import Crash, Fault, Moment, Operation, crash_at, no_fault
@@ -74,6 +75,27 @@ def test_a_transaction_is_there_once(rig: Rig) -> None:
     assert append(rig, 20, transaction=Transaction("app", 5)).row_count == 10
     assert settled_rows(rig) == rows(0, 10, 20)
     assert append(rig, 0, transaction=done).row_count == 0
+
+
+@pytest.mark.parametrize(("metadata", "takes_turns"), [("file", True), ("memory", False)])
+def test_appends_to_metadata_on_files_take_turns(
+    make_rig: Callable[..., Rig],
+    monkeypatch: pytest.MonkeyPatch,
+    metadata: str,
+    takes_turns: bool,
+) -> None:
+    rig = make_rig(kind="memory", metadata=metadata, bookie_count=3)
+    inner, taken = appending._committed, []
+    monkeypatch.setattr(host_turns, "WAIT_SECONDS_MAX", 0.0)
+
+    def noting(request: Any, *rest: Any) -> CommitResult:
+        with host_turns.host_turn(f"{request.metadata_uri} {request.log_name}") as is_free:
+            taken.append(not is_free)
+        return inner(request, *rest)
+
+    monkeypatch.setattr(appending, "_committed", noting)
+    append(rig, 0)
+    assert taken == [takes_turns]
 
 
 def test_appends_at_once_are_all_there_once(rig: Rig) -> None:
