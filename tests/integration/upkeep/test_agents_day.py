@@ -17,6 +17,7 @@ from bkspark.admin.maintenance import Report
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.format import layout
+from bkspark.storage.changes import Changes
 from bkspark.verbs.declaring import VERBS
 from tests.integration.rig import Rig
 from tests.simulation.environment import SimulatedEnvironment
@@ -67,6 +68,12 @@ class SeenRounds:
     def round(self) -> str:
         self._began.append(environment.monotonic())
         return self._rounds.round()
+
+    def watch(self, changes: Changes) -> None:
+        self._rounds.watch(changes)
+
+    def news(self) -> str:
+        return self._rounds.news()
 
 
 class Day:
