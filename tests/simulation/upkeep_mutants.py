@@ -32,10 +32,12 @@ def nobody(*_: object) -> set[str]:
     return set()
 
 
-def also_of_open_ones(self: Any, ledgers: Any) -> Any:
+def also_of_open_ones(self: Any, ledgers: Any, listed: Any) -> Any:
     """Bookies are asked about ledgers that are not closed as well."""
     cluster = self._cluster
-    return REAL_FOUND(self, [one.value for one in map(cluster.ledger, cluster.ledger_ids())])
+    return REAL_FOUND(
+        self, [one.value for one in map(cluster.ledger, cluster.ledger_ids())], listed
+    )
 
 
 def remembering(self: Any, cluster: Any, *args: Any) -> None:
