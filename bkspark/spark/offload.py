@@ -98,7 +98,7 @@ class SparkCopier:
             self._write(rows, table_url, app_id, FENCE_VERSION, "bkspark offload: fence")
 
     def _write(self, rows: DataFrame, url: str, app_id: str, version: int, note: str) -> None:
-        codec = self._spark.conf.get(_CODEC, "zstd")
+        codec = self._spark.conf.get(_CODEC, "zstd") or "zstd"
         with _settings(self._spark, {**_CONF, _CODEC: codec}):
             (
                 rows.write.format("delta")

@@ -203,7 +203,7 @@ class LeftoverFinder:
         for look, answer in answers(self._run, looks):
             if isinstance(answer, Mapping):
                 yield from ((look.address.member, number, one) for number, one in answer.items())
-            else:
+            elif isinstance(look, FindUnfinished | FindOldJournals):
                 self.unsure.update(look.ledger_ids)
 
     def _of_members(self, ledgers: Sequence[LedgerMetadata]) -> dict[Member, list[LedgerMetadata]]:

@@ -276,8 +276,7 @@ class SliceReader:
         if handle is None or at <= last:
             digester = make_digester(ledger.digest, self.password)
             place = (cluster, item.ledger_id, digester)
-            begin = {"index": item.index, "turn": item.turn}
-            handle = ReadHandle(*place, confirmed=last, **begin)
+            handle = ReadHandle(*place, confirmed=last, index=item.index, turn=item.turn)
             on_loss = None if self.fails_on_loss else _leave_out
             for first, batch in handle.batches(at, last, on_loss):
                 yield handle, first, batch

@@ -5,6 +5,7 @@ ledger, or the log's or the ledger's record. If all of them are watched, a reade
 rarely (``storage/changes``). A look alone decides what the reader sees.
 """
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Self
@@ -124,7 +125,9 @@ class Waiting:
         log = self._cluster.logs.key(view.record.name)
         return [log] if ledger is None else [log, self._cluster.ledgers.key(str(ledger.ledger_id))]
 
-    def _watched(self, paths: list[str], others: list[Watch]) -> tuple[Changes | None, bool]:
+    def _watched(
+        self, paths: Sequence[str], others: Sequence[Watch]
+    ) -> tuple[Changes | None, bool]:
         """Watch ``paths`` and ``others``; None if nothing is watched in time."""
         answer = PendingAnswer(partial(watch_all, paths, others), "watch-files")
         if answer.is_there_within(WATCH_SECONDS):
