@@ -15,7 +15,10 @@ from ..thorough import always  # noqa: TID252
 REPOSITORY = Path(__file__).parents[2]
 
 FIRST = "stream_copy.py"
-"""Its driver leaves the classes that it loaded to all drivers after it."""
+"""Its driver leaves the classes that it loaded to all drivers after it.
+
+It writes them when it ends, which takes minutes on a busy machine; until then its output is open.
+"""
 EXPECTED = {
     FIRST: "rows in the copy: 1100",
     "quickstart.py": "rows in the log: 1000",
@@ -88,7 +91,7 @@ def new_cluster(folder: Path) -> str:
 
 
 def printed(
-    folder: Path, name: str, *arguments: str, patience_seconds: float = 280, **environment: str
+    folder: Path, name: str, *arguments: str, patience_seconds: float = 840, **environment: str
 ) -> str:
     """What an example prints that is started in ``folder``/work."""
     (folder / "work").mkdir(exist_ok=True)

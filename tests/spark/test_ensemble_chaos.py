@@ -85,8 +85,15 @@ class Entries(Work):
     def lose_session(self) -> None:
         """End it from outside, as the servers do when they hear nothing for long enough."""
         store: Any = self.keeper._cluster.store
-        client = store._inner._session._connection.client
-        other = KazooClient(self.place.uri[5:].partition("/")[0], client_id=client.client_id)
+        found: list[Any] = []
+
+        def is_connected() -> bool:
+            connection = store._inner._session._connection
+            found[:] = [] if connection is None else [connection.client.client_id]
+            return bool(found)
+
+        wait_until(is_connected)
+        other = KazooClient(self.place.uri[5:].partition("/")[0], client_id=found[0])
         other.start()
         other.stop()
         other.close()
