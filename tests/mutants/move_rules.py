@@ -114,7 +114,7 @@ MUTANTS = (
             "[p for p in problems[known:] if not (shows_any and p == absent)]",
             "[p for p in problems[known:]]",
         ),
-        (f"{READERS}::test_a_ledger_that_moved_is_read_without_a_warning",),
+        (f"{READERS}::test_rows_that_moved_are_planned_without_a_warning",),
     ),
     Mutant(
         "what gains hardly anything is moved",

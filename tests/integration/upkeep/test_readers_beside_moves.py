@@ -144,6 +144,14 @@ def test_a_ledger_that_moved_is_read_without_a_warning(
     assert said(logging.WARNING, "skipped a copy") == []
 
 
+def test_rows_that_moved_are_planned_without_a_warning(
+    rig: Rig, said: Callable[..., list[str]]
+) -> None:
+    move_all(rig, rig.write(PARTITIONS, (3, 3, 2)).ledger_id)
+    assert sorted(rig.rows()) == sorted(flat(PARTITIONS))
+    assert said(logging.WARNING, "skipped a copy") == []
+
+
 def _planned_rows(rig: Rig) -> Iterator[pa.RecordBatch]:
     [task] = planned(rig, len(VALUES))
     return SliceReader(pa.schema([("value", pa.binary())])).read(task)
