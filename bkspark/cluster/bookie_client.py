@@ -228,7 +228,7 @@ class TimedRoot:
         def ask() -> list[bytes | None]:
             root = self._client.root()
             found = [root.read(name, *ranges[0])]
-            with suppress(BookieUnavailableError):  # who asks for the rest alone is told
+            with suppress(BookieUnavailableError):  # a question for the rest tells why
                 for begin, length in ranges[1:]:
                     progress.made()
                     found.append(root.read(name, begin, length))

@@ -4,10 +4,9 @@ How many racks a write set has is counted here once more, not with the functions
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
-from bkspark.bookie.memory import MemoryDisk
 from bkspark.format.layout import COOKIE
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
@@ -35,6 +34,20 @@ def draw_racks(seed: int, quorum: Quorum, bookie_ids: Sequence[str]) -> dict[str
     racks = [_RACKS[index % needed] for index in range(quorum.ensemble_size)]
     spares = len(bookie_ids) - len(racks)
     return dict(zip(bookie_ids, [*racks, *own.choices([*_RACKS, NOWHERE], k=spares)], strict=True))
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A change of the members of a fragment.
+
+    Attributes:
+        least: how many racks each write set is to have.
+    """
+
+    quorum: Quorum
+    old: tuple[Member, ...]
+    new: tuple[Member, ...]
+    least: int
 
 
 @dataclass
@@ -76,26 +89,20 @@ class RackWatch:
         if not least or before.quorum != after.quorum:
             return  # A widening adds members to each write set.
         for old, new in _pairs(before, after):
+            change = _Change(after.quorum, old, new, least)
             self.changes += old != new
             self.earlier.add((before.ledger_id, old))
             is_back = (after.ledger_id, new) in self.earlier
-            if is_back or self._is_kept(after.quorum, old, new, least, places):
+            if is_back or self._is_kept(change, places):
                 continue
             if LedgerState.IN_RECOVERY not in (before.state, after.state):
                 raise Violation(f"{old} become {new}, racks are {self.racks} (apart, 3)")
             self.losses += 1
-            better = self._better(after.quorum, old, new, least, places) if self.is_calm else None
+            better = self._better(change, places) if self.is_calm else None
             if better is not None:
                 raise Violation(f"{old} become {new}, {better} would keep racks (apart, 5)")
 
-    def _is_kept(
-        self,
-        quorum: Quorum,
-        old: Sequence[Member],
-        new: Sequence[Member],
-        least: int,
-        places: Mapping[str, Place],
-    ) -> bool:
+    def _is_kept(self, change: _Change, places: Mapping[str, Place]) -> bool:
         """Whether each write set has as many racks as before, or as wanted.
 
         A client counts no rack of a bookie that it knows to have been set up again. So the change
@@ -103,40 +110,35 @@ class RackWatch:
         """
         again = {
             member.bookie_id
-            for member in (*old, *new)
+            for member in (*change.old, *change.new)
             if places[member.bookie_id].incarnation != member.incarnation
         }
         return any(
             all(
-                now >= min(was, least)
+                now >= min(was, change.least)
                 for was, now in zip(
-                    self._counts(quorum, old, without),
-                    self._counts(quorum, new, without),
+                    self._counts(change.quorum, change.old, without),
+                    self._counts(change.quorum, change.new, without),
                     strict=True,
                 )
             )
             for without in ((), again)
         )
 
-    def _better(
-        self,
-        quorum: Quorum,
-        old: Sequence[Member],
-        new: Sequence[Member],
-        least: int,
-        places: Mapping[str, Place],
-    ) -> str | None:
+    def _better(self, change: _Change, places: Mapping[str, Place]) -> str | None:
         """A bookie that keeps the racks at the only place that a recovery has changed."""
-        changed = [index for index in range(len(old)) if old[index] != new[index]]
+        changed = [
+            index for index, pair in enumerate(zip(change.old, change.new)) if len({*pair}) > 1
+        ]
         if len(changed) != 1:
             return None
-        used = {member.bookie_id for member in (*old, *new)}
+        used = {member.bookie_id for member in (*change.old, *change.new)}
         for bookie_id in self.racks.keys() - used:
             place = places[bookie_id]
-            other = [*new]
-            other[changed[0]] = Member(bookie_id, place.incarnation)
-            is_usable = _has_cookie(place.disk)
-            if is_usable and self._is_kept(quorum, old, other, least, places):
+            members = list(change.new)
+            members[changed[0]] = Member(bookie_id, place.incarnation)
+            other = replace(change, new=tuple(members))
+            if COOKIE in place.disk.files and self._is_kept(other, places):
                 return bookie_id
         return None
 
@@ -151,10 +153,6 @@ class RackWatch:
         size, width = quorum.ensemble_size, quorum.write_quorum_size
         rings = ([racks[(first + step) % size] for step in range(width)] for first in range(size))
         return [len({*ring} - {NOWHERE}) for ring in rings]
-
-
-def _has_cookie(disk: MemoryDisk) -> bool:
-    return COOKIE in disk.files
 
 
 def _pairs(

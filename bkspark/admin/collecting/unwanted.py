@@ -197,13 +197,13 @@ class LeftoverFinder:
             yield Unwanted(ledger_id, member, usage, tuple(sorted(sizes)), is_journals=True)
 
     def _sure(
-        self, looks: Sequence[FindUnfinished] | Sequence[FindOldJournals]
+        self, looks: Sequence[FindUnfinished | FindOldJournals]
     ) -> Iterator[tuple[Member, int, Any]]:
         """Yield the answers by ledger; note the ledgers of bookies that gave none."""
         for look, answer in answers(self._run, looks):
             if isinstance(answer, Mapping):
                 yield from ((look.address.member, number, one) for number, one in answer.items())
-            elif isinstance(look, FindUnfinished | FindOldJournals):
+            else:
                 self.unsure.update(look.ledger_ids)
 
     def _of_members(self, ledgers: Sequence[LedgerMetadata]) -> dict[Member, list[LedgerMetadata]]:
