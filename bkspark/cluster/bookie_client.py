@@ -224,17 +224,20 @@ class TimedRoot:
 
     def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes | None]:
         """Read all ``ranges`` in one question: a thread is woken once (``ReadsRanges``)."""
+        found: list[bytes | None] = []
 
-        def ask() -> list[bytes | None]:
+        def ask() -> None:
             root = self._client.root()
-            found = [root.read(name, *ranges[0])]
-            with suppress(BookieUnavailableError):  # a question for the rest tells why
-                for begin, length in ranges[1:]:
-                    progress.made()
-                    found.append(root.read(name, begin, length))
-            return found
+            for begin, length in ranges:
+                found.append(root.read(name, begin, length))
+                progress.made()
 
-        return self._client.ask(ask, seconds_to_read(sum(length for _, length in ranges)))
+        try:
+            self._client.ask(ask, seconds_to_read(sum(length for _, length in ranges)))
+        except BookieUnavailableError:  # a question for the rest tells why
+            if not found:
+                raise
+        return found[:]  # a bookie that hangs may answer later
 
     def size(self, name: str) -> int | None:
         return self._client.ask(lambda: self._client.root().size(name))

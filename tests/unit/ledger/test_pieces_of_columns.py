@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from threading import Event
 
 import pyarrow as pa
 import pytest
 
+from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.memory import MemoryRoot
 from bkspark.bookie.posix import PosixRoot
 from bkspark.cluster import bookie_client
-from bkspark.cluster.bookie_client import BookieClient, TimedRoot
+from bkspark.cluster.bookie_client import BookieClient, NoAnswerError, TimedRoot
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format.arrow_message import BatchHeader, BatchLayout, decode_columns
 from bkspark.ledger import entry_log_reader
@@ -176,6 +178,30 @@ def test_a_client_reads_ranges_up_to_the_first_without_an_answer(
     assert asking(monkeypatch, 2).read_ranges("gone", ranges) == [None, None]
     with pytest.raises(BookieUnavailableError):
         asking(monkeypatch, 0).read_ranges("x", ranges)
+
+
+def test_a_client_has_what_was_read_before_a_bookie_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    hangs, goes_on = Event(), Event()
+
+    def read(_name: str, begin: int, length: int) -> bytes:
+        if begin:
+            hangs.set()
+            goes_on.wait()
+        return bytes(length)
+
+    def ask(client: BookieClient, question: Callable[[], object], _seconds: float) -> None:
+        asked.append(environment.start(question, "asked"))
+        hangs.wait()
+        raise NoAnswerError(f"bookie {client.address.bookie_id} gave no answer")
+
+    asked: list[environment.Task] = []
+    root = asking(monkeypatch, 0)
+    monkeypatch.setattr(TwoAnswers, "read", lambda _root, *what: read(*what))
+    monkeypatch.setattr(BookieClient, "ask", ask)
+    found = root.read_ranges("x", [(0, 2), (4, 1)])
+    goes_on.set()
+    asked[0].join(60)
+    assert found == [b"\0\0"]
 
 
 def test_a_near_column_costs_less_than_a_request() -> None:
