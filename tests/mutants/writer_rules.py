@@ -75,7 +75,7 @@ MUTANTS = (
     Mutant(
         "each entry has a record of its own while few are in flight",
         "WriterRunner._may_send",
-        Replace("self._turns.pauses.is_on or self.machine.pending.awaits_copies", "False"),
+        Replace("not (pending if is_check_quick else pending.awaits_copies)", "True"),
         (f"{GROUPS}::test_callers_at_once_share_a_record",),
     ),
     Mutant(
@@ -95,8 +95,38 @@ MUTANTS = (
     Mutant(
         "callers that were told together have records of their own",
         "WriterRunner._may_send",
+        Replace("self._turns.pauses.holds(gathered)", "False"),
+        (f"{GROUPS}::test_callers_that_were_told_together_share_a_record_again[2]",),
+    ),
+    Mutant(
+        "a pause goes on although all callers are back",
+        "WriterRunner.submit",
         Replace("self._turns.pauses.is_on", "False"),
         (f"{GROUPS}::test_callers_that_were_told_together_share_a_record_again[2]",),
+    ),
+    Mutant(
+        "a pause ends only when all callers are back",
+        "WriterRunner._let_callers_return",
+        Replace("pauses.end(len(self.backlog.gathered))", "pass"),
+        (f"{GROUPS}::test_a_pause_ends_although_a_caller_does_not_come_back[2]",),
+    ),
+    Mutant(
+        "callers that take turns never share a record",
+        "Pauses.told",
+        Replace("count + waiting < 2", "count < 2"),
+        (f"{GROUPS}::test_callers_that_take_turns_come_to_share_records",),
+    ),
+    Mutant(
+        "entries that wait count as callers that came back",
+        "Pauses.end",
+        Replace("count - self._waited", "count"),
+        (f"{GROUPS}::test_pauses_that_bring_no_callers_back_become_rare",),
+    ),
+    Mutant(
+        "entries are sent during a check however quick it is",
+        "WriterRunner._may_send",
+        Replace("pending if is_check_quick else pending.awaits_copies", "pending.awaits_copies"),
+        (f"{GROUPS}::test_entries_gather_during_a_check_that_takes_little_time",),
     ),
     Mutant(
         "a writer pauses however rarely callers come back",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from bkspark import environment
 from bkspark.format import journal
 from bkspark.ledger.handles.promise import Promise
 from bkspark.protocol.writer.adding import PendingAdd
@@ -16,9 +17,12 @@ GROUP_BYTES_MAX = 4 * 2**20
 GATHERED_BYTES_MAX = GROUP_BYTES_MAX
 """Submissions of so many bytes are sent although an earlier record is in flight."""
 
-PAUSE_SECONDS = 0.00005
+PAUSE_SECONDS = 0.0005
 PAUSES_LEFT_OUT_MAX = 64
-"""A pause for callers to come back, and how many are left out where callers do not."""
+"""The longest pause for callers to come back, and how many are left out where callers do not."""
+
+QUICK_CHECK_SECONDS = 0.001
+"""Entries gather during a metadata check that takes less than this."""
 
 HELD_BYTES_MAX = 32 * 2**20
 HELD_SUBMISSIONS_MAX = 50_000
@@ -29,9 +33,13 @@ that may be unacknowledged, so that no caller waits for room that only ``force``
 
 @dataclass(slots=True)  # not frozen: each append makes one, and frozen ones cost five times as much
 class Submission:
-    """Rows that get neighbouring ids in one record; ``promise`` gets the last id."""
+    """Rows that get neighbouring ids in one record; ``promise`` gets the last id.
 
-    rows: Sequence[bytes] | pa.RecordBatch
+    One entry of bytes stands for itself: a list around it would be one more object of many for
+    the garbage collector to look at.
+    """
+
+    rows: bytes | Sequence[bytes] | pa.RecordBatch
     row_count: int
     byte_count: int
     promise: Promise
@@ -162,9 +170,16 @@ class OpenGroup:
 def rows_of(taken: Sequence[Submission]) -> pa.RecordBatch | Sequence[bytes]:
     """Return the rows of a group."""
     first = taken[0].rows
-    if len(taken) == 1:  # always with a batch
+    if len(taken) == 1 and not isinstance(first, bytes):  # always with a batch
         return first
-    return [value for submitted in taken for value in submitted.rows]
+    found: list[bytes] = []
+    for submitted in taken:
+        rows = submitted.rows
+        if isinstance(rows, bytes):
+            found.append(rows)
+        else:
+            found += rows
+    return found
 
 
 def _fits(first: Submission, following: Submission, rows: int, size: int) -> bool:
@@ -184,29 +199,49 @@ class Pauses:
     own, and the others would share the next: twice as many records as with a pause.
 
     Attributes:
-        is_on: whether small groups are not sent.
+        is_on: whether small groups wait for the callers that were told.
     """
 
     def __init__(self) -> None:
         self.is_on = False
-        self._expected = 0
+        self._all_came: environment.Inbox[bool] = environment.inbox()
+        self._told = 0
+        self._waited = 0
         self._left_out = 0
         self._to_leave_out = 0
 
     def told(self, count: int, gathered: OpenGroup) -> None:
         """Begin a pause, perhaps: ``count`` callers were told, and no record is in flight."""
         waiting = len(gathered)
-        if self.is_on or count < 2 or waiting >= count or gathered.is_long:
+        if self.is_on or count + waiting < 2 or gathered.is_long:
             return
         if self._to_leave_out:
             self._to_leave_out -= 1
         else:
-            self.is_on, self._expected = True, count + waiting
+            self.is_on, self._told, self._waited = True, count, waiting
+            self._all_came = environment.inbox()
 
-    def end(self, gathered: OpenGroup) -> None:
-        """End the pause; the next ones are left out if few callers have come back."""
-        if 2 * len(gathered) >= self._expected:
+    def holds(self, gathered: OpenGroup) -> bool:
+        """Return whether ``gathered`` waits for further callers."""
+        return self.is_on and len(gathered) < self._told + self._waited
+
+    def all_come_within(self, seconds: float) -> bool:
+        """Wait for the end of the pause; return whether it came within ``seconds``."""
+        try:
+            return self._all_came.get(timeout=seconds)
+        except environment.Empty:
+            return False
+
+    def end(self, count: int) -> None:
+        """End the pause, if there is one; ``count`` entries wait now.
+
+        The next pauses are left out if few callers have come meanwhile.
+        """
+        if not self.is_on:
+            return
+        if 2 * (count - self._waited) >= self._told:
             self._left_out = 0
         else:
             self._left_out = min(2 * self._left_out + 1, PAUSES_LEFT_OUT_MAX)
         self.is_on, self._to_leave_out = False, self._left_out
+        self._all_came.put(True)

@@ -28,8 +28,13 @@ _guard = threading.RLock()
 
 
 class Promise(Future[int]):
-    """A future that runs from the start: a submission cannot be cancelled."""
+    """A future that runs from the start: a submission cannot be cancelled.
 
+    Attributes:
+        is_awaited: whether a caller has looked at the promise, and must be told.
+    """
+
+    is_awaited = False
     _state = _RUNNING
     _result: int | None = None
     _exception: BaseException | None = None
@@ -46,17 +51,13 @@ class Promise(Future[int]):
             self.__dict__.setdefault("_waiters", [])
             self.__dict__.setdefault("_done_callbacks", [])
             self.__dict__.setdefault("_condition", threading.Condition())
+            self.is_awaited = True
         return self.__dict__[name]
-
-    @property
-    def is_awaited(self) -> bool:
-        """Whether a caller has looked at the promise, and must be told."""
-        return "_condition" in self.__dict__
 
     @property
     def has_callbacks(self) -> bool:
         """Whether user code runs when the promise is settled."""
-        return bool(self.__dict__.get("_done_callbacks"))
+        return self.is_awaited and bool(self._done_callbacks)
 
     def result(self, timeout: float | None = None) -> int:
         """Return the result as any future does; without a lock once it is ready."""

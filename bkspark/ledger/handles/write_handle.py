@@ -290,7 +290,7 @@ class WriteHandle(ClosedAtEnd):
         if len(value) > GROUP_BYTES_MAX:
             require_within_bounds(1, len(value))
         self.wait_for_room()
-        return self._submit([value], 1, len(value))
+        return self._submit(value, 1, len(value))
 
     def append_for(self, promise: Promise, value: bytes) -> int | None:
         """Add one entry, whose number, or error, goes to ``promise``.
@@ -304,7 +304,7 @@ class WriteHandle(ClosedAtEnd):
         self.wait_for_room()
         is_deferred = self._settings.is_sync_deferred
         told = Promise() if is_deferred else promise
-        last = self._writer.submit(Submission([value], 1, len(value), told))
+        last = self._writer.submit(Submission(value, 1, len(value), told))
         return self._writer.answers.first + last if is_deferred else None
 
     def append_many(self, entries: Entries, *, may_split: bool = False) -> tuple[int, int]:
@@ -460,7 +460,7 @@ class WriteHandle(ClosedAtEnd):
         return not self._task.is_alive()
 
     def _submit(
-        self, rows: Sequence[bytes] | pa.RecordBatch, row_count: int, byte_count: int
+        self, rows: bytes | Sequence[bytes] | pa.RecordBatch, row_count: int, byte_count: int
     ) -> "Future[int]":
         promise = Promise()
         last = self._writer.submit(Submission(rows, row_count, byte_count, promise))

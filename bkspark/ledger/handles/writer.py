@@ -31,7 +31,13 @@ from bkspark.errors import (
 from bkspark.format.journal import EncodedRecord
 from bkspark.ledger.handles.backlog import Backlog
 from bkspark.ledger.handles.entries import RecordEncoder
-from bkspark.ledger.handles.grouping import PAUSE_SECONDS, Group, Pauses, Submission
+from bkspark.ledger.handles.grouping import (
+    PAUSE_SECONDS,
+    QUICK_CHECK_SECONDS,
+    Group,
+    Pauses,
+    Submission,
+)
 from bkspark.ledger.handles.lane import Appender, Lane, Lanes, seconds_for
 from bkspark.ledger.handles.membership import Membership, News
 from bkspark.ledger.handles.promise import Answers, Promise, Rolls, Teller, Unacknowledged
@@ -39,7 +45,7 @@ from bkspark.ledger.handles.settings import IDLE_SECONDS_MAX, USUAL, WriterSetti
 from bkspark.progress import overslept
 from bkspark.protocol.ledger.metadata import CommitTimes, LedgerMetadata
 from bkspark.protocol.writer import steps
-from bkspark.protocol.writer.adding import PendingAdd
+from bkspark.protocol.writer.adding import CheckTicket, PendingAdd
 from bkspark.protocol.writer.steps import Event, Failed, Idle, TimedOut
 from bkspark.protocol.writer.writing import LedgerWriter
 
@@ -204,6 +210,7 @@ class Turns:
         events: not taken yet, each with the version of the metadata it reports.
         is_amid: whether a turn is running.
         check: a metadata check to be made.
+        check_seconds: how long the last check took; infinite before the first.
         pauses: for callers that were told together.
         is_over: whether all work is done.
     """
@@ -212,6 +219,7 @@ class Turns:
         self.events: deque[News] = deque()
         self.is_amid = False
         self.check: Slow | None = None
+        self.check_seconds = math.inf
         self.pauses = Pauses()
         self.is_over = False
 
@@ -291,7 +299,8 @@ class WriterRunner:
             if not self.backlog.has_ended:
                 last = self.backlog.add(submitted)
                 # Else sending earlier rows sends these too.
-                if self.backlog.gathered.is_due and self._may_send:
+                may_be_next = self.backlog.gathered.is_due or self._turns.pauses.is_on
+                if may_be_next and self._may_send:
                     self._leave(self._turn())
                 return last
         raise self._never_sent()
@@ -390,11 +399,14 @@ class WriterRunner:
             self._let_callers_return()
 
     def _let_callers_return(self) -> None:
-        """After a check, let callers that were told append again before entries are sent."""
-        if self._turns.pauses.is_on:
-            environment.sleep(PAUSE_SECONDS)
+        """After a check, let callers that were told append again before entries are sent.
+
+        The last of them sends, or this thread when the pause is over.
+        """
+        pauses = self._turns.pauses
+        if pauses.is_on and not pauses.all_come_within(PAUSE_SECONDS):
             with self._lock:
-                self._turns.pauses.end(self.backlog.gathered)
+                pauses.end(len(self.backlog.gathered))
                 self._go_on()
 
     def _let_tell(self, lane: Lane) -> None:
@@ -437,6 +449,12 @@ class WriterRunner:
     def _aside(self, work: Slow) -> None:
         name = f"ledger-{self.metadata.ledger_id}-change"
         environment.start(lambda: self._bring(*self._news_of(work)), name)
+
+    def _check(self, ticket: CheckTicket, seen: Versioned[LedgerMetadata]) -> News:
+        begin = environment.monotonic()
+        news = self._members.check(ticket, seen)
+        self._turns.check_seconds = environment.monotonic() - begin
+        return news
 
     def _news_of(self, work: Slow) -> News:
         try:
@@ -493,16 +511,20 @@ class WriterRunner:
         """Whether to send: callers must know of acknowledgements before a record states them.
 
         While bookies store earlier entries, and while callers come back, further entries gather
-        for a record together: a record costs as much as many entries.
+        for a record together: a record costs as much as many entries. They also gather during a
+        metadata check, unless the check takes so long that bookies could store meanwhile.
         """
-        gathered = self.backlog.gathered
+        gathered, pending = self.backlog.gathered, self.machine.pending
         if not (gathered.has_next and self.machine.may_submit):
             return False
         if self._teller.is_busy or self._lanes.is_congested:
             return False
         if gathered.fills_a_record:
             return True
-        return not (self._turns.pauses.is_on or self.machine.pending.awaits_copies)
+        if self._turns.pauses.holds(gathered):
+            return False
+        is_check_quick = self._turns.check_seconds < QUICK_CHECK_SECONDS
+        return not (pending if is_check_quick else pending.awaits_copies)
 
     @property
     def _may_stop(self) -> bool:
@@ -518,6 +540,7 @@ class WriterRunner:
 
     def _send(self, taken: list[Submission]) -> None:
         """Put gathered submissions, up to the limits, into one record and send it."""
+        self._turns.pauses.end(len(taken) + len(self.backlog.gathered))
         rows = sum(submitted.row_count for submitted in taken)
         size = sum(submitted.byte_count for submitted in taken)
         times = CommitTimes.at(environment.now_ms())
@@ -539,7 +562,7 @@ class WriterRunner:
             case steps.Confirm():
                 self._lanes.send(self._confirmation(), step.indexes)
             case steps.CheckMetadata():
-                self._turns.check = partial(self._members.check, step.ticket, self._members.seen)
+                self._turns.check = partial(self._check, step.ticket, self._members.seen)
             case steps.Acknowledge():
                 self._acknowledge(step.adds)
             case steps.Forget():

@@ -1,5 +1,6 @@
 """Group commit: entries that come while bookies store a record share the next record."""
 
+import queue
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -7,7 +8,6 @@ from concurrent.futures import Future
 import pyarrow as pa
 import pytest
 
-from bkspark import environment
 from bkspark.bookkeeper import BookKeeper
 from bkspark.ledger.handles import grouping
 from bkspark.ledger.handles.grouping import OpenGroup, Pauses, Submission
@@ -152,22 +152,25 @@ def test_a_gathered_group_is_due_with_its_first_and_when_it_is_full(
 
 
 class Pause:
-    """The pause of a writer for its callers, until the test ends it."""
+    """The pause of a writer for its callers: it is over when the test says so, or all are back."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._begun, self._may_end = threading.Semaphore(0), threading.Semaphore(0)
-        monkeypatch.setattr(environment, "sleep", self._sleep)
+        self._begun: queue.SimpleQueue[Pauses] = queue.SimpleQueue()
+        self._comes_within = Pauses.all_come_within
+        monkeypatch.setattr(Pauses, "all_come_within", lambda *given: self._waited_for(*given))
+        self._last: Pauses | None = None
 
-    def _sleep(self, seconds: float) -> None:
-        if seconds == grouping.PAUSE_SECONDS:
-            self._begun.release()
-            assert self._may_end.acquire(timeout=60)
+    def _waited_for(self, pauses: Pauses, seconds: float) -> bool:
+        assert seconds == grouping.PAUSE_SECONDS
+        self._begun.put(pauses)
+        return self._comes_within(pauses, 60)
 
     def wait(self) -> None:
-        assert self._begun.acquire(timeout=60)
+        self._last = self._begun.get(timeout=60)
 
     def end(self) -> None:
-        self._may_end.release()
+        assert self._last is not None
+        self._last._all_came.put(False)
 
 
 def told_together(
@@ -195,13 +198,70 @@ def test_callers_that_were_told_together_share_a_record_again(
     handle = told_together(memory_rig, keeper, count)
     pause.wait()
     before = records_of(memory_rig)
-    futures = [handle.append_async(b"%d" % n) for n in range(count)]
+    futures = [handle.append_async(b"%d" % n) for n in range(count - 1)]
     assert pushed(handle) == count
-    pause.end()
+    futures.append(handle.append_async(b"the last one sends"))
+    assert pushed(handle) == 2 * count
     assert ids_of(futures) == list(range(count + 1, 2 * count + 1))
     wait_for_all_copies(handle)
     assert records_of(memory_rig) == before + 3
+    pause.wait()
     pause.end()
+    handle.close()
+
+
+@pytest.mark.parametrize("count", [2, 20])
+def test_a_pause_ends_although_a_caller_does_not_come_back(
+    count: int, memory_rig: Rig, keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause = Pause(monkeypatch)
+    handle = told_together(memory_rig, keeper, count)
+    pause.wait()
+    future = handle.append_async(b"x")
+    assert pushed(handle) == count
+    pause.end()
+    assert future.result(60) == count + 1
+    handle.close()
+
+
+def test_callers_that_take_turns_come_to_share_records(
+    memory_rig: Rig, keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One waits while the other is told: the writer lets the other come back."""
+    pause, gate = Pause(monkeypatch), Gate(memory_rig.faults)
+    handle = keeper.create_ledger(settings=SILENT)
+    with handle._writer._lock:
+        handle._writer._turns.check_seconds = 0.0
+    gate.close(*memory_rig.urls)
+    first, second = handle.append_async(b"first"), handle.append_async(b"second")
+    gate.open()
+    assert first.result(60) == 0
+    pause.wait()
+    assert pushed(handle) == 0
+    third = handle.append_async(b"third")
+    assert pushed(handle) == 2
+    assert ids_of([second, third]) == [1, 2]
+    pause.wait()
+    pause.end()
+    handle.close()
+
+
+def test_entries_gather_during_a_check_that_takes_little_time(
+    memory_rig: Rig, keeper: BookKeeper
+) -> None:
+    gate = Gate(memory_rig.faults, "is_current")
+    handle = keeper.create_ledger(settings=SILENT)
+    handle.append(b"0")
+    assert handle._writer._turns.check_seconds < 60
+    with handle._writer._lock:
+        handle._writer._turns.check_seconds = 0.0
+    gate.close(METADATA)
+    futures = [handle.append_async(b"1")]
+    wait_until(lambda: is_complete(handle, 1))
+    futures += [handle.append_async(b"%d" % n) for n in (2, 3)]
+    assert pushed(handle) == 1
+    gate.open()
+    assert ids_of(futures) == [1, 2, 3]
     handle.close()
 
 
@@ -238,7 +298,7 @@ def test_there_is_no_pause_for_one_caller_or_before_callbacks(
     keeper: BookKeeper,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Pauses, "end", lambda *_: pytest.fail("there was a pause"))
+    monkeypatch.setattr(Pauses, "all_come_within", lambda *_: pytest.fail("there was a pause"))
     handle = told_together(memory_rig, keeper, count, is_called_back=is_called_back)
     assert handle.append(b"x") == count + 1
     handle.close()
@@ -251,13 +311,21 @@ def gathered(count: int) -> OpenGroup:
     return group
 
 
-def test_a_pause_is_left_out_where_there_is_nothing_to_gain() -> None:
-    for count, waiting in ((1, 0), (0, 0), (3, 3), (3, 9)):
-        pauses = Pauses()
+def test_a_pause_is_left_out_where_there_is_nothing_to_gain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pauses = Pauses()
+    for count, waiting in ((1, 0), (0, 0)):
         pauses.told(count, gathered(waiting))
         assert not pauses.is_on
-    pauses.told(4, gathered(1))
+    with monkeypatch.context() as few:
+        few.setattr(grouping, "GROUP_ENTRIES_MAX", 3)
+        pauses.told(4, gathered(3))
+        assert not pauses.is_on
+    pauses.told(1, gathered(1))
     assert pauses.is_on
+    assert pauses.holds(gathered(1))
+    assert not pauses.holds(gathered(2))
 
 
 def test_pauses_that_bring_no_callers_back_become_rare(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,6 +335,6 @@ def test_pauses_that_bring_no_callers_back_become_rare(monkeypatch: pytest.Monke
         left_out.append(0)
         while not pauses.is_on:
             left_out[-1] += 1
-            pauses.told(4, gathered(0))
-        pauses.end(gathered(come_back))
+            pauses.told(4, gathered(7))
+        pauses.end(7 + come_back)
     assert left_out == [1, 2, 4, 6, 6, 1]
