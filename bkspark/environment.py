@@ -28,6 +28,9 @@ T = TypeVar("T")
 IDLE_SECONDS = 10.0
 """A thread without work ends after so many seconds."""
 
+SPREAD_SECONDS = 0.002
+"""How long the tasks of a row may take before each gets a thread of its own."""
+
 TURN_SECONDS = 0.001
 """Maximum wait of a task for its turn, once for each slow holder."""
 
@@ -46,6 +49,30 @@ class Task(Protocol):
     def is_alive(self) -> bool: ...
 
     def join(self, timeout: float | None = None) -> None: ...
+
+
+Start = Callable[[Callable[[], None], str], Task]
+"""Begins work as a task of a name: ``start``, or a row's ``add``."""
+
+
+class Row(Protocol):
+    """Tasks that are expected to be quick: one thread runs them one after the other.
+
+    A thread takes longer to wake than a look at a file. A task may hang all the same, so a starter
+    that has waited for ``SPREAD_SECONDS`` spreads the others.
+    """
+
+    def add(self, work: Callable[[], None], name: str) -> Task:
+        """Return a task that begins after those added before."""
+        ...
+
+    def begin(self) -> None:
+        """Begin the tasks that were added."""
+        ...
+
+    def spread(self) -> None:
+        """Begin each task that still waits for its turn, beside the others."""
+        ...
 
 
 class Inbox(Protocol[T]):
@@ -76,6 +103,8 @@ class Environment(Protocol):
     def token(self, byte_count: int) -> str: ...
 
     def start(self, work: Callable[[], None], name: str) -> Task: ...
+
+    def row(self) -> Row: ...
 
     def inbox(self) -> Inbox[Any]: ...
 
@@ -123,6 +152,11 @@ def token(byte_count: int = 16) -> str:
 def start(work: Callable[[], None], name: str) -> Task:
     """Begin ``work`` beside the caller; the task does not keep the process alive."""
     return _here.environment.start(work, name)
+
+
+def row() -> Row:
+    """A row of tasks, empty yet; its starter must spread it if it has waited."""
+    return _here.environment.row()
 
 
 def inbox() -> Inbox[Any]:
@@ -263,13 +297,20 @@ class RealEnvironment:
 
     def start(self, work: Callable[[], None], name: str) -> Task:
         task = _ThreadTask(work, self)
+        self.serve(task, name)
+        return task
+
+    def serve(self, task: "_ThreadTask", name: str) -> None:
+        """Run ``task`` on a thread that has no other."""
         try:
             server = self._idle.pop()
         except IndexError:
             server = _Server(self._rest)
         server.name = name
         server.tasks.put(task)
-        return task
+
+    def row(self) -> Row:
+        return _ThreadRow(self)
 
     def inbox(self) -> Inbox[Any]:
         return queue.SimpleQueue()
@@ -363,6 +404,38 @@ class _ThreadTask:
     def join(self, timeout: float | None = None) -> None:
         if not self._is_done and self._end.acquire(timeout=-1 if timeout is None else timeout):
             self._end.release()
+
+
+class _ThreadRow:
+    """A row of tasks on one thread, until it is spread."""
+
+    def __init__(self, environment: RealEnvironment) -> None:
+        self._environment = environment
+        self._waiting: deque[tuple[_ThreadTask, str]] = deque()
+
+    def add(self, work: Callable[[], None], name: str) -> _ThreadTask:
+        task = _ThreadTask(work, self._environment)
+        self._waiting.append((task, name))
+        return task
+
+    def begin(self) -> None:
+        if self._waiting:
+            self._environment.start(self._run, self._waiting[0][1])
+
+    def spread(self) -> None:
+        while (found := self._next()) is not None:
+            self._environment.serve(*found)
+
+    def _run(self) -> None:
+        while (found := self._next()) is not None:
+            task, threading.current_thread().name = found
+            task.run()
+
+    def _next(self) -> tuple[_ThreadTask, str] | None:
+        try:
+            return self._waiting.popleft()
+        except IndexError:
+            return None
 
 
 class _Server(threading.Thread):

@@ -77,8 +77,13 @@ class BookieClient:
         self._last: PendingAnswer[Any] | None = None
         self._root: BookieRoot | BookieUnavailableError | None = None
 
-    def begin(self, question: Callable[[], T]) -> "PendingAnswer[T]":
+    def begin(
+        self, question: Callable[[], T], start: environment.Start | None = None
+    ) -> "PendingAnswer[T]":
         """Start ``question``; fetch its ``answer`` before starting the next question.
+
+        Args:
+            start: see ``PendingAnswer``.
 
         Raises:
             NoAnswerError: the bookie owes answers to earlier questions. No question touches
@@ -88,7 +93,8 @@ class BookieClient:
         memory = environment.the_one(HangMemory)
         if is_busy or memory.hangs(self.address, is_patient=self._is_patient):
             raise NoAnswerError(f"bookie {self.address.bookie_id} still does not answer")
-        asked = PendingAnswer(question, self._name, device=devices.device_of(self.address.url))
+        device = devices.device_of(self.address.url)
+        asked = PendingAnswer(question, self._name, device=device, start=start)
         self._last = asked
         return asked
 
@@ -181,7 +187,7 @@ class BookieClient:
         """Close all resources after the last answer; wait at most ``READ_SECONDS``."""
         close_all([self])
 
-    def begin_close(self) -> environment.Task | None:
+    def begin_close(self, start: environment.Start | None = None) -> environment.Task | None:
         """Close all resources after the last answer; the closing task if the answer has come."""
         last = self._last
         if last is None:
@@ -189,15 +195,19 @@ class BookieClient:
         if not last.done():
             last.add_done_callback(lambda _answer: self.cleanup.close())
             return None
-        return environment.start(self.cleanup.close, "close")
+        return (start or environment.start)(self.cleanup.close, "close")
 
 
 def close_all(clients: Collection[BookieClient]) -> None:
-    """Close all of ``clients`` concurrently; see ``BookieClient.close``."""
-    closing = [client.begin_close() for client in clients]
-    until = environment.monotonic() + READ_SECONDS
-    for task in filter(None, closing):
-        task.join(max(0.0, until - environment.monotonic()))
+    """Close all of ``clients``; see ``BookieClient.close``. None waits for one that hangs."""
+    row = environment.row()
+    closing = [client.begin_close(row.add) for client in clients]
+    row.begin()
+    for seconds in (environment.SPREAD_SECONDS, READ_SECONDS):
+        until = environment.monotonic() + seconds
+        for task in filter(None, closing):
+            task.join(max(0.0, until - environment.monotonic()))
+        row.spread()
 
 
 class TimedRoot:

@@ -10,7 +10,10 @@ needed, the time is ``slow_factor`` times as long.
 Rule 3. After its full time a silent bookie is given up; a bookie that was slower than the rest is
 done without. The process remembers both (``hang_memory``).
 
-Rule 4. If a question raises an error other than an unavailable bookie, the error is raised after
+Rule 4. Bookies in files are asked by one task, one after the other, as long as they answer at once
+(``environment.Row``): three threads take longer to wake than three files to be read.
+
+Rule 5. If a question raises an error other than an unavailable bookie, the error is raised after
 all waiting has ended.
 """
 
@@ -28,6 +31,7 @@ from bkspark.cluster.client_metrics import ClientCounts
 from bkspark.cluster.hanging import Patience, PendingAnswer
 from bkspark.errors import BookieUnavailableError
 from bkspark.progress import overslept
+from bkspark.storage.address import is_billed
 
 M = TypeVar("M", bound=Hashable)
 T = TypeVar("T")
@@ -133,20 +137,27 @@ class FanOut(Generic[M]):
                     while asked.only_waits and not self._inbox.empty():
                         asked.take(*self._received())
                     continue
+                if asked.row.spread_at <= until:
+                    asked.row.spread()
+                    continue
                 if on_late is not None and asked.is_late(until):
                     on_late([*asked.waited])
                 asked.time_out(until)
             return asked.end()
         finally:
+            asked.row.spread()  # the process remembers these to have been asked
             for client in self.under_way.values():
                 client.do_without()
 
-    def begin(self, member: M, question: Callable[[], T]) -> Future[T]:
-        """Ask ``member``; ``_next`` receives the answer, or the failure to ask."""
+    def begin(self, member: M, question: Callable[[], T], row: "_Row") -> Future[T]:
+        """Ask ``member``, in ``row`` if it is in files; ``_next`` receives the answer, or the
+        failure to ask.
+        """
         answer: Future[T]
         try:
             client = self._client(member)
-            answer = client.begin(question)
+            is_quick = not is_billed(client.address.url)
+            answer = client.begin(question, row.add if is_quick else None)
             self.under_way[member] = client
         except BookieUnavailableError as error:
             answer = failed(error)
@@ -164,6 +175,48 @@ class FanOut(Generic[M]):
         member, answer = self._inbox.get(timeout=seconds)
         self.under_way.pop(member, None)
         return member, answer
+
+
+class _Row:
+    """Questions that one task asks one after the other (rule 4).
+
+    Attributes:
+        spread_at: when those that still wait for their turn are asked beside each other.
+        unslept: answers through which the asker may sleep.
+    """
+
+    def __init__(self) -> None:
+        self.spread_at = math.inf
+        self.unslept: list[PendingAnswer[Any]] = []
+        self._row = environment.row()
+        self._has_new = False
+
+    def add(self, work: Callable[[], None], name: str) -> environment.Task:
+        """Return the task of a question, which begins after those before it."""
+        self._has_new = True
+        return self._row.add(work, name)
+
+    def begin(self) -> None:
+        """Begin to ask what was added."""
+        if self._has_new:
+            self._has_new = False
+            self.spread_at = environment.monotonic() + environment.SPREAD_SECONDS
+            self._row.begin()
+
+    def sleep(self, until: float) -> None:
+        """Sleep until all of ``unslept`` have come, or ``until``.
+
+        Each is slept through once, and once before the spread: the cost grows with the members.
+        """
+        for answer in self.unslept:
+            answer.is_there_within(max(0.0, until - environment.monotonic()))
+        is_soon = until == self.spread_at
+        self.unslept = [one for one in self.unslept if not one.done()] if is_soon else []
+
+    def spread(self) -> None:
+        """Ask what still waits for its turn, each question by a task of its own."""
+        self.spread_at = math.inf
+        self._row.spread()
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +273,7 @@ class _Asked(Generic[M, T]):
 
     Attributes:
         waited: members that owe an answer.
+        row: the questions to bookies in files.
     """
 
     def __init__(
@@ -231,6 +285,7 @@ class _Asked(Generic[M, T]):
         quota: _Quota,
     ) -> None:
         self.waited: dict[M, _Waited] = {}
+        self.row = _Row()
         self._fan_out = fan_out
         self._members = members
         self._turn = deque(sorted(members, key=fan_out.under_way.__contains__))
@@ -241,7 +296,6 @@ class _Asked(Generic[M, T]):
         self._usable = 0
         self._is_enough = False
         self._ended: dict[M, Future[T]] = {}
-        self._unslept: list[PendingAnswer[T]] = []
 
     @property
     def goes_on(self) -> bool:
@@ -264,17 +318,16 @@ class _Asked(Generic[M, T]):
             self._next_at = now + (later or 0.0)
             if member not in self._fan_out.under_way:
                 self._ask(member)
+        self.row.begin()
         ends = [min(waited.until, waited.looks_at) for waited in self.waited.values()]
-        return min([*ends, self._next_at] if self._turn else ends)
+        return min([*ends, self.row.spread_at, self._next_at if self._turn else math.inf])
 
     def sleep(self, until: float) -> None:
         """Sleep through the answers if all are awaited, to save a wake-up for each."""
-        if not self._unslept or self._quota.enough != math.inf or self._turn:
+        if not self.row.unslept or self._quota.enough != math.inf or self._turn:
             return
         if all(waited.own is not None for waited in self.waited.values()):
-            for answer in self._unslept:
-                answer.is_there_within(max(0.0, until - environment.monotonic()))
-            self._unslept.clear()  # each once: the cost grows with the members
+            self.row.sleep(until)
 
     def take(self, member: M, answer: Future[T]) -> None:
         """Take ``answer``; if it answers an older question, ask the present question now."""
@@ -317,9 +370,9 @@ class _Asked(Generic[M, T]):
 
     def _ask(self, member: M) -> None:
         waited = self.waited[member]
-        waited.own = self._fan_out.begin(member, partial(self._question, member))
+        waited.own = self._fan_out.begin(member, partial(self._question, member), self.row)
         if isinstance(waited.own, PendingAnswer):
-            self._unslept.append(waited.own)
+            self.row.unslept.append(waited.own)
         if isinstance(waited.own, PendingAnswer) and not self._timeouts.is_cut:
             waited.patience = Patience(waited.own.progress)
             if waited.patience.looks_at_half_time:

@@ -137,12 +137,21 @@ class PendingAnswer(Future[T]):
 
     Args:
         device: of the storage asked, if known.
+        start: begins the question, perhaps a little later (``environment.Row``); None begins it
+            now.
 
     Attributes:
         progress: signs of progress of the running question.
     """
 
-    def __init__(self, question: Callable[[], T], name: str, *, device: int | None = None) -> None:
+    def __init__(
+        self,
+        question: Callable[[], T],
+        name: str,
+        *,
+        device: int | None = None,
+        start: environment.Start | None = None,
+    ) -> None:
         super().__init__()
         self.progress = progress = Progress()
         progress.device = device
@@ -155,7 +164,7 @@ class PendingAnswer(Future[T]):
             except BaseException as error:
                 self.set_exception(error)
 
-        self._task = environment.start(work, name)
+        self._task = (start or environment.start)(work, name)
 
     def is_there_within(self, seconds: float) -> bool:
         """Wait up to ``seconds``; whether the answer has come."""

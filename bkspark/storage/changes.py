@@ -6,7 +6,9 @@ belongs to one host (``file_systems``). Where nothing is told, a reader looks ag
 
 import ctypes
 import os
-from collections.abc import Callable, Iterable
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
@@ -17,6 +19,9 @@ from bkspark.storage.file_systems import mount_of
 _LIBRARY = ctypes.CDLL(None, use_errno=True)
 _EVENTS = 0x2 | 0x80 | 0x100 | 0x400 | 0x800
 """A file is written to; a name is moved here or created; the watched path is deleted or moved."""
+
+_EVENT = struct.Struct("=iIII")
+"""Of what is watched; what happened; a cookie; how many bytes of a name follow."""
 
 
 @runtime_checkable
@@ -33,6 +38,7 @@ class Changes:
 
     def __init__(self) -> None:
         self._descriptor = -1
+        self._paths: dict[int, str] = {}
         self._told: tuple[int, int] | None = None
         self._lock = environment.lock()  # a closed descriptor may be another one's soon
         with suppress(AttributeError):  # not Linux
@@ -44,7 +50,10 @@ class Changes:
         if mount is None or not mount.is_local:
             return False
         name = ctypes.c_char_p(os.fsencode(path))
-        return bool(_LIBRARY.inotify_add_watch(self._descriptor, name, _EVENTS) >= 0)
+        number = _LIBRARY.inotify_add_watch(self._descriptor, name, _EVENTS)
+        if number >= 0:
+            self._paths[number] = path
+        return bool(number >= 0)
 
     def expect(self) -> None:
         """Let other tasks ``tell`` of changes."""
@@ -64,12 +73,26 @@ class Changes:
         """Return at the next change, or after ``seconds``; whether there was a change."""
         return environment.sleep_until_readable(self._descriptors, seconds)
 
-    def forget(self) -> None:
-        """Drop the changes told so far."""
+    def forget(self) -> Counter[str]:
+        """Drop the changes told so far; return how often each watched path changed at least.
+
+        What other tasks told, and what the kernel tells of no path, is counted for "".
+        """
+        found: Counter[str] = Counter()
         for descriptor in self._descriptors:
             with suppress(BlockingIOError):
-                while os.read(descriptor, 2**16):
-                    pass
+                while data := os.read(descriptor, 2**16):
+                    is_kernel = descriptor == self._descriptor
+                    found.update(self._changed(data) if is_kernel else [""])
+        return found
+
+    def _changed(self, data: bytes) -> Iterator[str]:
+        """Yield the watched path of each of the kernel's events in ``data``."""
+        position = 0
+        while position < len(data):
+            number, _, _, length = _EVENT.unpack_from(data, position)
+            yield self._paths.get(number, "")
+            position += _EVENT.size + length
 
     def close(self) -> None:
         with self._lock:

@@ -39,7 +39,7 @@ MUTANTS = (
     ),
     Mutant(
         "what looks like damage is compared with older metadata",
-        "how_far.look",
+        "how_far._is_newest",
         Replace("not state.is_plain", "False"),
         (f"{HOW_FAR}::test_what_looks_like_damage_is_compared_with_the_newest_metadata[True]",),
     ),

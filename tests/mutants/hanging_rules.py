@@ -33,6 +33,33 @@ MUTANTS = (
         (f"{REPLICAS}[2]",),
     ),
     # --- bookies that are late -------------------------------------------------------------------
+    # --- bookies in a row ------------------------------------------------------------------------
+    Mutant(
+        "a bookie that takes long holds up those behind it",
+        "_Row.spread",
+        Replace("self._row.spread()", "..."),
+        (f"{FAN_OUT}::test_bookies_that_take_long_are_asked_beside_each_other",),
+    ),
+    Mutant(
+        "bookies that were not asked yet are remembered to owe an answer",
+        "FanOut.ask",
+        Replace("asked.row.spread()", "...", at=1),
+        (
+            f"{FAN_OUT}::test_bookies_not_asked_yet_are_asked_although_their_answers_are_not_awaited",
+        ),
+    ),
+    Mutant(
+        "bookies in buckets are asked one after the other",
+        "FanOut.begin",
+        Replace("not is_billed(client.address.url)", "True"),
+        (f"{FAN_OUT}::test_bookies_in_buckets_are_asked_beside_each_other",),
+    ),
+    Mutant(
+        "a bookie that hangs keeps what others have opened",
+        "close_all",
+        Replace("row.spread()", "..."),
+        (f"{CLIENT}::test_resources_are_closed_although_another_bookie_hangs",),
+    ),
     # --- bookies that hang -----------------------------------------------------------------------
     Mutant(
         "whoever asks waits for ever",

@@ -260,6 +260,30 @@ MUTANTS = (
         Replace("len(files) == len(members) == len(journals)", "True"),
         (f"{TOLD}::test_it_looks_often_if_a_place_has_no_files",),
     ),
+    Mutant(
+        "after news a look comes before the record that lets the next entry be read",
+        "Waiting.sleep",
+        Replace("2 if has_news else 1", "1"),
+        (f"{TOLD}::test_a_reader_waits_for_two_records_after_news_and_for_one_after_none",),
+    ),
+    Mutant(
+        "a look waits as long as it may for a bookie that gets no record",
+        "Waiting._settle_down",
+        Replace("min(until, now + SETTLE_SECONDS)", "until"),
+        (f"{TOLD}::test_a_look_waits_for_the_record_that_lets_an_entry_be_read",),
+    ),
+    Mutant(
+        "a look at a changed record waits for the journals",
+        "Waiting._settle_down",
+        Replace("changed.keys() <= self._journals", "True"),
+        (f"{TOLD}::test_a_look_waits_for_the_record_that_lets_an_entry_be_read",),
+    ),
+    Mutant(
+        "each look of a reader reads the metadata again",
+        "how_far.look",
+        Replace("known.get(ledger_id)", "None"),
+        (f"{TAILS}::test_a_further_look_reads_no_metadata_that_it_knows",),
+    ),
     # --- readers that go on in a ledger ----------------------------------------------------------
     Mutant(
         "a reader that goes on reads with older metadata",

@@ -75,6 +75,9 @@ class SimulatedEnvironment:
             return _Done()
         return JoinableTask(self._scheduler, self._scheduler.spawn(task.process, name, work))
 
+    def row(self) -> "_SimulatedRow":
+        return _SimulatedRow(self)
+
     def inbox(self) -> "SimulatedInbox":
         return SimulatedInbox(self._scheduler)
 
@@ -133,6 +136,19 @@ class JoinableTask:
         if not self._task.is_done:
             self._scheduler.pause(lambda: self._task.is_done, timeout)
         self._scheduler.touch(f"end of {self._task.key}", Access.WAIT)
+
+
+class _SimulatedRow:
+    """Tasks beside each other: each order in which a row has them is among their schedules."""
+
+    def __init__(self, environment: "SimulatedEnvironment") -> None:
+        self.add = environment.start
+
+    def begin(self) -> None:
+        """They have begun."""
+
+    def spread(self) -> None:
+        """They are beside each other."""
 
 
 class SimulatedInbox:

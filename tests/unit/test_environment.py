@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 
 import pytest
@@ -282,3 +283,49 @@ def test_a_finalizer_may_start_a_task_while_a_task_is_started() -> None:
     thread.join(10)
     assert not thread.is_alive()
     assert done == [0, 1, 2]
+
+
+def test_tasks_of_a_row_have_one_thread_and_come_one_after_the_other() -> None:
+    row, found = RealEnvironment().row(), list[tuple[int, str, int]]()
+
+    def work(number: int) -> None:
+        thread = threading.current_thread()
+        found.append((number, thread.name, threading.get_ident()))
+
+    tasks = [row.add(partial(work, number), f"task-{number}") for number in range(3)]
+    assert not found
+    row.begin()
+    for task in tasks:
+        task.join(60)
+        assert not task.is_alive()
+    assert [one[:2] for one in found] == [(0, "task-0"), (1, "task-1"), (2, "task-2")]
+    assert len({ident for _, _, ident in found}) == 1
+    row.begin()
+    row.spread()  # nothing is left
+
+
+def test_a_task_that_hangs_holds_up_no_task_of_a_row_that_is_spread() -> None:
+    row, gate = RealEnvironment().row(), threading.Event()
+    hanging = row.add(lambda: gate.wait(120), "hangs")
+    others = [row.add(lambda: None, "waits") for _ in range(2)]
+    row.begin()
+    row.spread()
+    for task in others:
+        task.join(60)
+        assert not task.is_alive()
+    assert hanging.is_alive()
+    gate.set()
+    hanging.join(60)
+    assert not hanging.is_alive()
+
+
+def test_an_error_ends_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", told.append)
+    row = RealEnvironment().row()
+    tasks = [row.add(work, "a") for work in (lambda: [][0], lambda: None)]
+    row.begin()
+    for task in tasks:
+        task.join(60)
+        assert not task.is_alive()
+    assert len(told) == 1

@@ -164,11 +164,12 @@ class EntryReader:
         replies = RecordReplies(entry_id, ledger, self._refused)
         asked_before = set()
         for member, page in self._pages:
+            if page.counting(ledger, entry_id) is None:
+                continue
             replies.take(page)
             if replies.is_whole:
                 return replies
-            if page.counting(ledger, entry_id) is not None:
-                asked_before.add(member)
+            asked_before.add(member)
         members = sorted(self._order(ledger, entry_id), key=asked_before.__contains__)
         showed = self._ask_for(replies, members)
         if showed and not replies.is_whole:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.records import Versioned
 from bkspark.errors import BookieUnavailableError
 from bkspark.ledger.journals.member_journals import MemberEnd
 from bkspark.metadata import freshness
@@ -59,6 +60,9 @@ class MemberAnswers:
 
 
 IsEnough = Callable[[Mapping[Member, MemberEnd]], bool]
+Versions = dict[int, Versioned[LedgerMetadata]]
+"""The metadata that was the newest at the last look, by ledger."""
+
 Ask = Callable[[LedgerMetadata, IsEnough], MemberAnswers]
 """Asks all members of the last fragment at once; returns early once the answers are enough."""
 
@@ -70,6 +74,7 @@ def look(
     note: Callable[[MemberAnswers], None],
     *,
     enough: int | None = None,
+    versions: Versions | None = None,
 ) -> Readable:
     """Find the readable part of a ledger.
 
@@ -83,23 +88,24 @@ def look(
         note: called with answers that belong to the newest metadata. Compared with an older
             version, members may seem to lack or exceed data changed by a later writer.
         enough: an entry id; stop once this entry is known to be readable.
+        versions: what looks before have found, and this one will; its bookies are asked first.
 
     Raises:
         NoSuchLedgerError: the ledger does not exist, or was deleted meanwhile.
         BookieUnavailableError: the ledger is not closed, and too few members of its last fragment
             show how far it may be read: unknown is never absent.
     """
-    seen, before, pauses = cluster.ledger(ledger_id), dict[Member, MemberEnd](), iter(PAUSES)
+    known: Versions = {} if versions is None else versions
+    seen = known.get(ledger_id) or cluster.ledger(ledger_id)
+    before, pauses = dict[Member, MemberEnd](), iter(PAUSES)
     while seen.value.last_entry_id is None:
         state = _Look(seen.value, before)
-        state.answers = ask(seen.value, state.is_enough)
-        is_current = cluster.ledgers.is_current(str(ledger_id), seen)
-        if is_current and freshness.needed() is not None and not state.is_plain:
-            with freshness.now():
-                is_current = cluster.ledgers.is_current(str(ledger_id), seen)
+        state.take(ask(seen.value, state.is_enough))
+        is_current = _is_newest(cluster, seen, state)
         if is_current:
             note(state.answers)
         if is_current and (state.is_known or state.may_be_read(enough)):
+            known[ledger_id] = seen
             return state.readable()
         pause = next(pauses, None)
         if pause is None or (is_current and not state.may_change):
@@ -113,6 +119,15 @@ def look(
     return Readable(closed, last, closed.length_bytes or 0, closed.times)
 
 
+def _is_newest(cluster: Cluster, seen: Versioned[LedgerMetadata], state: "_Look") -> bool:
+    ledger_id = str(seen.value.ledger_id)
+    is_current = cluster.ledgers.is_current(ledger_id, seen)
+    if is_current and freshness.needed() is not None and not state.is_plain:
+        with freshness.now():
+            is_current = cluster.ledgers.is_current(ledger_id, seen)
+    return is_current
+
+
 class _Look:
     """One look at a ledger that is not closed.
 
@@ -122,12 +137,18 @@ class _Look:
 
     def __init__(self, ledger: LedgerMetadata, before: Mapping[Member, MemberEnd]) -> None:
         self.answers = MemberAnswers({}, {})
+        self._known: Confirmed
         self._ledger = ledger
         self._before = before
 
+    def take(self, answers: MemberAnswers) -> None:
+        """Take the answers of all members, once."""
+        self.answers = answers
+        self._known = self._confirmed(answers.ends)
+
     @property
     def is_known(self) -> bool:
-        return self._confirmed(self.answers.ends).is_known
+        return self._known.is_known
 
     @property
     def is_plain(self) -> bool:
@@ -139,7 +160,7 @@ class _Look:
         """Whether members may soon show enough: a member lags, or an append is running."""
         ends = self.answers.ends
         return (
-            self._confirmed(ends).most is not None
+            self._known.most is not None
             or any(not end.problem and not end.is_sure(None) for end in ends.values())
             or bool(self._behind(ends))
         )
@@ -154,7 +175,7 @@ class _Look:
         return entry_id is not None and self._highest >= entry_id
 
     def readable(self) -> Readable:
-        known = self._confirmed(self.answers.ends)
+        known = self._known
         last = known.least if known.is_known else self._highest
         record = self._last_record
         if record is None:

@@ -187,6 +187,8 @@ class JournalPage:
 
     def record_of(self, entry_id: int) -> StoredRecord | None:
         """Return the record with ``entry_id``, if it is on this page."""
+        if not self.records or entry_id > self.records[-1].record.last_entry_id:
+            return None  # of a reader that goes on, as on most pages that it keeps
         at = bisect_right(self.records, entry_id, key=lambda r: r.record.first_entry_id) - 1
         if at >= 0 and entry_id <= self.records[at].record.last_entry_id:
             return self.records[at]

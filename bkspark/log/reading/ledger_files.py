@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
@@ -11,14 +11,20 @@ from typing import TypeVar
 from bkspark import progress
 from bkspark.bookie.contract import BookieAddress, ReadableRoot, TellsGrowth
 from bkspark.bookie.uri import open_bookie
-from bkspark.cluster.bookie_client import READ_SECONDS, BookieClient
+from bkspark.cluster.bookie_client import READ_SECONDS, BookieClient, close_all
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.fan_out import FanOut, Timeouts
 from bkspark.cluster.log_messages import BadCopy, leave_out, step_over
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import BookieUnavailableError, CorruptDataError, UnauthorizedError
 from bkspark.format import layout
-from bkspark.ledger.handles.how_far import IsEnough, MemberAnswers, Readable, look
+from bkspark.ledger.handles.how_far import (
+    IsEnough,
+    MemberAnswers,
+    Readable,
+    Versions,
+    look,
+)
 from bkspark.ledger.journals.journal_pages import JournalEnds, JournalName, records_after
 from bkspark.ledger.journals.journal_reader import (
     JournalGoneError,
@@ -47,7 +53,6 @@ class OpenBookies:
 
     def __init__(self, cluster: Cluster, away: Mapping[Member, str] | None = None) -> None:
         self._cluster = cluster
-        self._cleanup = ExitStack()
         self._channels: dict[Member, BookieClient] = {}
         self._away = dict(away or {})
 
@@ -55,7 +60,7 @@ class OpenBookies:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._cleanup.close()
+        close_all(self._channels.values())
 
     def root(self, member: Member) -> ReadableRoot:
         """Return the storage of ``member``.
@@ -136,7 +141,6 @@ class OpenBookies:
         channel = self._channels.get(member)
         if channel is None:
             channel = self._channels[member] = BookieClient(self._address(member))
-            self._cleanup.callback(channel.close)
         return channel
 
     def _address(self, member: Member) -> BookieAddress:
@@ -159,12 +163,14 @@ def readable(
     known: JournalEnds | None = None,
     *,
     enough: int | None = None,
+    versions: Versions | None = None,
 ) -> Readable:
     """Find out how much of a ledger may be read now.
 
     Args:
         known: caches, between calls, how far each journal was read.
         enough: an entry id; the search may stop once this entry is known to be readable.
+        versions: see ``how_far.look``.
 
     Raises:
         NoSuchLedgerError: the ledger does not exist, or no longer exists.
@@ -189,7 +195,7 @@ def readable(
         for member, why in answers.problems.items():
             bookies.step_over(member, ledger_id, [why])
 
-    return look(cluster, ledger_id, ask, note, enough=enough)
+    return look(cluster, ledger_id, ask, note, enough=enough, versions=versions)
 
 
 def is_quiet(bookies: OpenBookies, ledger: LedgerMetadata, known: JournalEnds) -> bool:

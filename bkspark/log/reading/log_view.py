@@ -24,6 +24,7 @@ from bkspark.cluster.password import Password
 from bkspark.cluster.records import Versioned
 from bkspark.errors import BookKeeperError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import layout
+from bkspark.ledger.handles.how_far import Versions
 from bkspark.ledger.journals.journal_pages import JournalEnds
 from bkspark.log.reading.ledger_files import OpenBookies, is_quiet, readable
 from bkspark.metadata import freshness
@@ -152,12 +153,14 @@ def view_of(
     known: JournalEnds | None = None,
     *,
     enough: int | None = None,
+    versions: Versions | None = None,
 ) -> LogView:
     """Return the view of this version of a log.
 
     Args:
         known: caches, between calls, how far each journal was read.
         enough: an offset; the search may stop once all entries below it are known to be readable.
+        versions: see ``how_far.look``.
 
     Raises:
         BookieUnavailableError: too few bookies answer to know the readable end of the open ledger.
@@ -171,9 +174,8 @@ def view_of(
         with OpenBookies(cluster) as bookies:
             for ledger_id in record.tail:
                 entry = None if enough is None else enough - 1 - offset
-                found = readable(  # rule 3
-                    bookies, cluster, ledger_id, password, known, enough=entry
-                )
+                rest = (ledger_id, password, known)
+                found = readable(bookies, cluster, *rest, enough=entry, versions=versions)  # rule 3
                 metadata[ledger_id] = found.ledger
                 count = found.last_entry_id + 1
                 if count:
@@ -198,6 +200,7 @@ class LogWatch:
         self._name = name
         self._password = password
         self._ends = JournalEnds()
+        self._versions: Versions = {}
         self._seen: Versioned[LogRecord] | None = None
         self._shown: LogView | None = None
         self._quiet_looks_left = 0
@@ -286,7 +289,10 @@ class LogWatch:
             raise missing_end(self._name, error) from error
 
     def _view(self, record: LogRecord, enough: int | None) -> LogView:
-        return view_of(self._cluster, record, self._password, self._ends, enough=enough)
+        tail = set(record.tail)
+        self._versions = {one: seen for one, seen in self._versions.items() if one in tail}
+        rest = (self._password, self._ends)
+        return view_of(self._cluster, record, *rest, enough=enough, versions=self._versions)
 
     def _record(self) -> LogRecord:
         seen = self._seen

@@ -33,10 +33,12 @@ BILLED_POLL_SECONDS = 5.0
 """Longest pause for an object store, where each look costs requests."""
 
 SETTLE_SECONDS = 0.001
-"""From a change to the look: the other bookies get the record now."""
+"""From the change of one journal to the look: the other bookies get the record now."""
 
 SETTLE_SECONDS_MAX = 0.008
-"""The same while changes come all the time, so that one look shows more."""
+"""The same while changes come all the time, so that one look shows more; and the longest wait from
+an entry to the record that says that it was acknowledged.
+"""
 
 WATCH_SECONDS = 2.0
 """Time to begin to watch. Storage may hang; a reader does without."""
@@ -53,6 +55,8 @@ class Waiting:
         self._has_news = False
         self._waits_for: object = None
         self._changes: Changes | None = None
+        self._journals: frozenset[str] = frozenset()
+        self._awaited = 1
 
     def __enter__(self) -> Self:
         return self
@@ -78,14 +82,18 @@ class Waiting:
         if waits_for != before and self._begins(view, ledger):
             return
         has_news, self._has_news = self._has_news, False
+        self._awaited = 2 if has_news else 1
         left = max(0.0, until - environment.monotonic())
         if has_news and self._longest != WATCHED_POLL_SECONDS:
             return
         if self._changes is None:
             environment.sleep(min(self._next, left))
         elif self._is_told_within(min(self._next, left), has_news=has_news):
-            environment.sleep(min(self._settle, left))
-            self._changes.forget()
+            if self._settle > SETTLE_SECONDS:
+                environment.sleep(min(self._settle, left))
+                self._changes.forget()
+            else:
+                self._settle_down(min(environment.monotonic() + SETTLE_SECONDS_MAX, until))
             return
         self._next = min(2 * self._next, self._longest)
 
@@ -98,6 +106,23 @@ class Waiting:
         again = min(2 * self._settle, SETTLE_SECONDS_MAX)
         self._settle = again if is_changed and has_news else SETTLE_SECONDS
         return is_changed or self._changes.wait(seconds)
+
+    def _settle_down(self, until: float) -> None:
+        """Wait until the journals have the record that lets an entry be read, or ``until``.
+
+        It is the second one, of the entry and of its acknowledgement; after a look without news,
+        which came between the two, it is the first. Any other change is looked at now.
+        """
+        assert self._changes is not None
+        changed = self._changes.forget()
+        while changed.keys() <= self._journals:
+            have = sum(changed[path] >= self._awaited for path in self._journals)
+            now = environment.monotonic()
+            if have:
+                until = min(until, now + SETTLE_SECONDS)
+            if have == len(self._journals) or now >= until or not self._changes.wait(until - now):
+                return
+            changed += self._changes.forget()
 
     def _begins(self, view: LogView, ledger: LedgerMetadata | None) -> bool:
         """Watch what changes next, and choose the pauses; return whether anything is watched."""
@@ -112,6 +137,7 @@ class Waiting:
         files = [bookie for bookie in bookies if isinstance(bookie, Watchable)]
         journal = "" if ledger is None else Taken.of(ledger).journal
         journals = [bookie.path_to_watch(journal) for bookie in files if journal]
+        self._journals = frozenset(journals)
         store = watchable(self._cluster.store)
         records = [] if store is None else [partial(store.watch, self._records(view, ledger))]
         self._changes, is_told = self._watched(journals, records)

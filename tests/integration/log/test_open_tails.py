@@ -68,6 +68,23 @@ def test_of_an_open_ledger_what_is_confirmed_is_read(cluster: Cluster) -> None:
     assert numbers(cluster, view, 0, 13) == list(range(13))
 
 
+def test_a_further_look_reads_no_metadata_that_it_knows(memory_rig: Rig) -> None:
+    with memory_rig.faults.installed(), Cluster(memory_rig.uri) as cluster:
+        create_log(cluster)
+        writer = opened(cluster)
+        writer.append_many(table(0, 2))
+        watch = LogWatch(cluster, LOG, NO_PASSWORD)
+        ledger = cluster.ledgers.key(str(next(iter(watch.look().metadata))))
+        writer.append_many(table(2, 2))
+        before = len(memory_rig.faults.trace)
+        assert watch.look().end_offset == 2
+        calls = [one.call for one in memory_rig.faults.trace[before:] if one.name == ledger]
+        assert calls == ["is_current"]
+        writer.close()
+        assert watch.look().end_offset == 4
+        assert not watch.look().has_open_end
+
+
 def test_the_last_entry_of_an_idle_writer_is_seen(cluster: Cluster) -> None:
     create_log(cluster)
     writer = opened(cluster, PROMPT)

@@ -35,7 +35,16 @@ def threads_know_for_whom(monkeypatch: pytest.MonkeyPatch) -> None:
     def inheriting(work: Callable[[], None], name: str) -> environment.Task:
         return start(partial(copy_context().run, work), name)
 
+    class Row:
+        add = staticmethod(inheriting)
+
+        def begin(self) -> None:
+            """They have begun, beside each other."""
+
+        spread = begin
+
     monkeypatch.setattr(environment, "start", inheriting)
+    monkeypatch.setattr(environment, "row", Row)
 
 
 def overwrite_at(rig: Rig, number: int) -> tuple[bool, BookKeeperError | None]:

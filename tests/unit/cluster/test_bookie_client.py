@@ -3,13 +3,14 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from secrets import token_hex
 
 import pytest
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster import bookie_client, hanging
-from bkspark.cluster.bookie_client import BookieClient, seconds_to_store
+from bkspark.cluster.bookie_client import BookieClient, close_all, seconds_to_store
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 
 from ...stopwatch import Stopwatch  # noqa: TID252
@@ -78,6 +79,18 @@ def test_after_a_while_others_ask_again_but_never_the_channel_that_is_busy(
     assert other.ask(lambda: 2) == 2
     with pytest.raises(BookieUnavailableError):
         line.ask(lambda: 1)
+
+
+def test_resources_are_closed_although_another_bookie_hangs(
+    address: BookieAddress, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One task closes them, one after the other, unless one takes long."""
+    monkeypatch.setattr(bookie_client, "READ_SECONDS", 0.05)
+    closed, lines = threading.Event(), [BookieClient(address) for _ in range(2)]
+    for line, end in zip(lines, (lambda: gate.wait(60), closed.set), strict=True):
+        line.ask(partial(line.cleanup.callback, end))
+    close_all(lines)
+    assert closed.wait(60)
 
 
 def test_what_is_open_is_closed_behind_the_last_answer(

@@ -348,3 +348,55 @@ def test_a_member_whose_disk_is_known_late_has_its_time_once_more():
     assert (waited.looks_at, waited.until) == (15.0, 20.0)
     waited.look()
     assert not waited.gets_on(0)
+
+
+# --- bookies in files, in a row ------------------------------------------------------------------
+
+
+def threads_asked(members, gate=None):
+    """The threads that asked ``members``, by member; with a gate they wait for each other."""
+    idents = {}
+
+    def ask(member):
+        idents[member] = threading.get_ident()
+        return gate is None or gate.wait(60) >= 0
+
+    asked = FanOut(lambda member: BookieClient(find(member)))
+    assert all(answer is True for answer in asked.ask(members, ask, Timeouts(60)).values())
+    return idents
+
+
+def test_bookies_in_files_are_asked_by_one_thread(monkeypatch):
+    monkeypatch.setattr(environment, "SPREAD_SECONDS", 60)
+    assert len(set(threads_asked([A, B, C]).values())) == 1
+
+
+def test_bookies_in_buckets_are_asked_beside_each_other(monkeypatch):
+    monkeypatch.setattr(environment, "SPREAD_SECONDS", 60)
+    monkeypatch.setattr(fan_out, "is_billed", lambda url: url == find(A).url)
+    assert len(set(threads_asked([A, B, C], threading.Barrier(3)).values())) == 3
+
+
+def test_bookies_that_take_long_are_asked_beside_each_other():
+    assert len(set(threads_asked([A, B, C], threading.Barrier(3)).values())) == 3
+
+
+def test_bookies_not_asked_yet_are_asked_although_their_answers_are_not_awaited(gate, monkeypatch):
+    """Else the process would remember that they owe an answer."""
+    monkeypatch.setattr(environment, "SPREAD_SECONDS", 60)
+    clients = {member: BookieClient(find(member)) for member in (A, B, C)}
+    begun = threading.Event()
+
+    def ask(member):
+        if member == A:
+            return True
+        begun.set()
+        return member == C or gate.wait(60)
+
+    def is_usable(_member, _value):
+        return begun.wait(60)
+
+    asked = FanOut(clients.__getitem__)
+    asked.ask([A, B, C], ask, Timeouts(60, grace_seconds=0.0), is_usable=is_usable, enough=1)
+    assert clients[C].has_answered_within(60)
+    assert not clients[B].has_answered_within(0)

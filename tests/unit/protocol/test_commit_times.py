@@ -262,7 +262,7 @@ def test_a_record_says_nothing_of_entries_after_those_that_it_confirms(has_more:
     record = AddRecord(7, 1, one.token, 1, 1, 0, 9, ALONE, (-1,), made=Made(0, times))
     look = _Look(ledger, {})
     names = ledger.last_fragment.ensemble if has_more else ensemble
-    look.answers = MemberAnswers({names[0]: MemberEnd({"journal": JournalEnd(record, 10)})}, {})
+    look.take(MemberAnswers({names[0]: MemberEnd({"journal": JournalEnd(record, 10)})}, {}))
     found = look.readable()
     assert found.last_entry_id == (1 if has_more else 0)
     assert found.times == (CommitTimes() if has_more else times)

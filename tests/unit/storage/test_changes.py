@@ -116,3 +116,29 @@ def test_what_others_watch_counts_too(file: Path) -> None:
         assert watched is not None
         assert are_told is is_told
         watched.close()
+
+
+def test_changes_are_counted_by_what_was_watched(tmp_path: Path, watched: Changes) -> None:
+    files = [tmp_path / name for name in ("a", "b", "c")]
+    for file in files:
+        file.write_bytes(b"")
+        assert watched.watch(str(file))
+    watched.expect()
+    for number, file in enumerate(files):
+        for _ in range(number):
+            with file.open("ab") as opened:
+                opened.write(b"x")
+            assert watched.wait(60.0)
+        if number == 1:  # the kernel may tell of changes in a row together
+            first = watched.forget()
+    watched.tell()
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    assert watched.watch(str(folder))
+    (folder / "a name that is told too").touch()
+    (folder / "2").touch()
+    assert first == {str(files[1]): 1}
+    found = watched.forget()
+    assert found.keys() == {str(files[2]), str(folder), ""}
+    assert found[str(folder)] == 2
+    assert watched.forget() == {}

@@ -81,9 +81,9 @@ def test_a_plan_asks_each_bookie_once_for_all_ledgers(log, monkeypatch):
     asked = Counter()
     begin = BookieClient.begin
 
-    def counted(client, question):
+    def counted(client, question, *start):
         asked[client.address.bookie_id] += 1
-        return begin(client, question)
+        return begin(client, question, *start)
 
     monkeypatch.setattr(BookieClient, "begin", counted)
     assert len(set(ids_of(planned(log.uri)))) == 2 * LOOK_UPS_AT_ONCE

@@ -1,5 +1,6 @@
 """A reader that waits for files of its own host is told of changes, and looks rarely meanwhile."""
 
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,7 +11,13 @@ from bkspark.cluster.cluster import init_cluster
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.log_writer import LogWriter
 from bkspark.log.reading import waiting
-from bkspark.log.reading.waiting import POLL_SECONDS, WATCHED_POLL_SECONDS, Waiting
+from bkspark.log.reading.waiting import (
+    POLL_SECONDS,
+    SETTLE_SECONDS,
+    SETTLE_SECONDS_MAX,
+    WATCHED_POLL_SECONDS,
+    Waiting,
+)
 from bkspark.storage import changes
 from bkspark.storage.file_systems import Mount
 
@@ -196,18 +203,80 @@ def test_it_looks_often_if_storage_hangs(
     assert [one and one._descriptor for one in late] == [-1]
 
 
-@pytest.mark.parametrize(
-    ("has_news", "slept"), [(True, [0.002, 0.004, 0.008, 0.008, 0.008]), (False, [0.001] * 5)]
-)
 def test_looks_are_fewer_while_news_come_all_the_time(
-    log: LogHandle,
-    writer: LogWriter,
-    monkeypatch: pytest.MonkeyPatch,
-    has_news: bool,
-    slept: list[float],
+    log: LogHandle, writer: LogWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A look without news came before the writer told of its entry."""
-    idle = Idle(monkeypatch)
+    """Looks without news came before the writer told of its entry, and go by the journals."""
+    idle, by_journals = Idle(monkeypatch), list[float]()
     monkeypatch.setattr(environment, "sleep_until_readable", lambda _descriptor, _seconds: True)
-    idle.of(log, 6, has_news=has_news)
-    assert idle.slept == slept
+    monkeypatch.setattr(Waiting, "_settle_down", lambda _one, until: by_journals.append(until))
+    idle.of(log, 6, has_news=True)
+    assert (idle.slept, by_journals) == ([0.002, 0.004, 0.008, 0.008, 0.008], [])
+    idle.of(log, 6)
+    assert (len(idle.slept), len(by_journals)) == (5, 5)
+
+
+class Told:
+    """Stands in for ``Changes``: what each wait tells of, a hundredth of the longest wait later."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *told: str) -> None:
+        self.now = 0.0
+        self._told = deque(told)
+        monkeypatch.setattr(environment, "monotonic", lambda: self.now)
+
+    def wait(self, seconds: float) -> bool:
+        self.now += min(seconds, SETTLE_SECONDS_MAX / 100) if self._told else seconds
+        return bool(self._told)
+
+    def forget(self) -> Counter[str]:
+        return Counter(self._told.popleft() if self._told else "")
+
+    @property
+    def left(self) -> str:
+        return "".join(self._told)
+
+
+@pytest.mark.parametrize(
+    ("awaited", "told", "left", "seconds"),
+    [
+        (2, ["a", "b", "c", "ab", "c", "a"], "a", None),  # the second record is everywhere
+        (2, ["aa", "bb", "cc", "x"], "x", None),
+        (1, ["c", "ba", "x"], "x", None),
+        (2, ["abc", "r", "abc"], "abc", None),  # of the log's record
+        (2, ["a", "b", "c"], "", SETTLE_SECONDS_MAX),  # no second record comes
+        (2, ["abc", "ab"], "", SETTLE_SECONDS),  # one bookie gets none
+        (1, ["b"], "", SETTLE_SECONDS),
+    ],
+)
+def test_a_look_waits_for_the_record_that_lets_an_entry_be_read(
+    log: LogHandle,
+    monkeypatch: pytest.MonkeyPatch,
+    awaited: int,
+    told: list[str],
+    left: str,
+    seconds: float | None,
+) -> None:
+    changes = Told(monkeypatch, *told)
+    with Waiting(log._cluster) as waiting:
+        waiting._journals, waiting._awaited = frozenset("abc"), awaited
+        waiting._changes = changes  # type: ignore[assignment]
+        waiting._settle_down(SETTLE_SECONDS_MAX)
+        waiting._changes = None
+    assert changes.left == left
+    steps = len(told) * SETTLE_SECONDS_MAX / 100
+    assert changes.now <= steps if seconds is None else seconds <= changes.now <= seconds + steps
+
+
+def test_a_reader_waits_for_two_records_after_news_and_for_one_after_none(
+    log: LogHandle, writer: LogWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    awaited: list[int] = []
+    monkeypatch.setattr(environment, "sleep_until_readable", lambda _descriptor, seconds: seconds)
+    monkeypatch.setattr(Waiting, "_settle_down", lambda one, _until: awaited.append(one._awaited))
+    view = log._watch.look()
+    with Waiting(log._cluster) as pauses:
+        for has_news in (False, True, False, True):
+            if has_news:
+                pauses.begin_anew()
+            pauses.sleep(view, float("inf"))
+    assert awaited == [2, 1, 2]
