@@ -10,8 +10,9 @@ needed, the time is ``slow_factor`` times as long.
 Rule 3. After its full time a silent bookie is given up; a bookie that was slower than the rest is
 done without. The process remembers both (``hang_memory``).
 
-Rule 4. Bookies in files are asked by one task, one after the other, as long as they answer at once
-(``environment.Row``): three threads take longer to wake than three files to be read.
+Rule 4. A reader asks bookies in files by one task, one after the other, as long as they answer at
+once (``environment.Row``): three threads take longer to wake than three files to be read. Bookies
+that store something take their time beside each other.
 
 Rule 5. If a question raises an error other than an unavailable bookie, the error is raised after
 all waiting has ended.
@@ -88,6 +89,7 @@ class FanOut(Generic[M]):
     Args:
         client: the client of a member; raises ``BookieUnavailableError``.
         heartbeat: a number that changes while a member works on a long question.
+        only_reads: whether the questions store nothing.
 
     Attributes:
         faults: by member, why its last question got no answer.
@@ -97,11 +99,14 @@ class FanOut(Generic[M]):
         self,
         client: Callable[[M], BookieClient],
         heartbeat: Callable[[M], int] = _none_counted,
+        *,
+        only_reads: bool = False,
     ) -> None:
         self.faults: dict[M, str] = {}
         self.heartbeat = heartbeat
         self.under_way: dict[M, BookieClient] = {}
         self._client = client
+        self._only_reads = only_reads
         self._inbox: environment.Inbox[tuple[M, Future[Any]]] = environment.inbox()
 
     def ask(
@@ -156,7 +161,7 @@ class FanOut(Generic[M]):
         answer: Future[T]
         try:
             client = self._client(member)
-            is_quick = not is_billed(client.address.url)
+            is_quick = self._only_reads and not is_billed(client.address.url)
             answer = client.begin(question, row.add if is_quick else None)
             self.under_way[member] = client
         except BookieUnavailableError as error:

@@ -55,6 +55,12 @@ MUTANTS = (
         (f"{FAN_OUT}::test_bookies_in_buckets_are_asked_beside_each_other",),
     ),
     Mutant(
+        "bookies store one after the other",
+        "FanOut.begin",
+        Replace("self._only_reads", "True"),
+        (f"{FAN_OUT}::test_bookies_that_store_are_asked_beside_each_other",),
+    ),
+    Mutant(
         "a bookie that hangs keeps what others have opened",
         "close_all",
         Replace("row.spread()", "..."),

@@ -108,7 +108,7 @@ class EntryReader:
         self._ledger_id = ledger_id
         self._settings = settings
         self._fan_out: FanOut[Member] = FanOut(
-            lambda member: BookieClient(self._address(member)), self._progress
+            lambda member: BookieClient(self._address(member)), self._progress, only_reads=True
         )
         self._turn = turn
         self._addresses: dict[Member, BookieAddress | None] = {}

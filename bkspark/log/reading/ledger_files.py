@@ -99,11 +99,13 @@ class OpenBookies:
 
         asked = list(members)
         self._cluster.addresses_of(asked, leave_out)  # all at once
-        answers = FanOut(self._channel).ask(asked, about, Timeouts(READ_SECONDS))
+        answers = FanOut(self._channel, only_reads=True).ask(asked, about, Timeouts(READ_SECONDS))
         silent = [m for m, answer in answers.items() if isinstance(answer, BookieUnavailableError)]
         moved = [member for member in silent if self._has_moved(member)]
         if moved:
-            answers |= FanOut(self._channel).ask(moved, about, Timeouts(READ_SECONDS))
+            answers |= FanOut(self._channel, only_reads=True).ask(
+                moved, about, Timeouts(READ_SECONDS)
+            )
         return answers
 
     def all_say(
@@ -119,7 +121,7 @@ class OpenBookies:
         def about(member: Member) -> bool:
             return question(telling[member], member)
 
-        answers = FanOut(self._channel).ask(members, about, Timeouts(READ_SECONDS))
+        answers = FanOut(self._channel, only_reads=True).ask(members, about, Timeouts(READ_SECONDS))
         return all(answer is True for answer in answers.values())
 
     def _has_moved(self, member: Member) -> bool:

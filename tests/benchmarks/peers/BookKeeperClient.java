@@ -4,6 +4,8 @@ import java.util.Random;
 import java.util.Scanner;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.bookkeeper.client.BKException;
 import org.apache.bookkeeper.client.BookKeeper;
@@ -134,10 +136,12 @@ public final class BookKeeperClient {
       long began = System.nanoTime();
       ledger.addEntry(VALUE);
       while (true) {
-        try (LastConfirmedAndEntry found = seen.get()) {
+        try (LastConfirmedAndEntry found = seen.get(2 * POLL_MS, TimeUnit.MILLISECONDS)) {
           if (found.hasEntry()) {
             break;
           }
+        } catch (TimeoutException unanswered) {
+          // Some of these reads are never answered.
         }
         seen = reader.readLastAddConfirmedAndEntryAsync(wanted, POLL_MS, true);
       }

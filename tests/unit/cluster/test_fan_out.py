@@ -353,7 +353,7 @@ def test_a_member_whose_disk_is_known_late_has_its_time_once_more():
 # --- bookies in files, in a row ------------------------------------------------------------------
 
 
-def threads_asked(members, gate=None):
+def threads_asked(members, gate=None, *, only_reads=True):
     """The threads that asked ``members``, by member; with a gate they wait for each other."""
     idents = {}
 
@@ -361,7 +361,7 @@ def threads_asked(members, gate=None):
         idents[member] = threading.get_ident()
         return gate is None or gate.wait(60) >= 0
 
-    asked = FanOut(lambda member: BookieClient(find(member)))
+    asked = FanOut(lambda member: BookieClient(find(member)), only_reads=only_reads)
     assert all(answer is True for answer in asked.ask(members, ask, Timeouts(60)).values())
     return idents
 
@@ -375,6 +375,12 @@ def test_bookies_in_buckets_are_asked_beside_each_other(monkeypatch):
     monkeypatch.setattr(environment, "SPREAD_SECONDS", 60)
     monkeypatch.setattr(fan_out, "is_billed", lambda url: url == find(A).url)
     assert len(set(threads_asked([A, B, C], threading.Barrier(3)).values())) == 3
+
+
+def test_bookies_that_store_are_asked_beside_each_other(monkeypatch):
+    monkeypatch.setattr(environment, "SPREAD_SECONDS", 60)
+    gate = threading.Barrier(3)
+    assert len(set(threads_asked([A, B, C], gate, only_reads=False).values())) == 3
 
 
 def test_bookies_that_take_long_are_asked_beside_each_other():
@@ -396,7 +402,7 @@ def test_bookies_not_asked_yet_are_asked_although_their_answers_are_not_awaited(
     def is_usable(_member, _value):
         return begun.wait(60)
 
-    asked = FanOut(clients.__getitem__)
+    asked = FanOut(clients.__getitem__, only_reads=True)
     asked.ask([A, B, C], ask, Timeouts(60, grace_seconds=0.0), is_usable=is_usable, enough=1)
     assert clients[C].has_answered_within(60)
     assert not clients[B].has_answered_within(0)
