@@ -124,11 +124,14 @@ public final class BookKeeperClient {
     ledger.close();
   }
 
+  private static ReadHandle reader(BookKeeper client, LedgerHandle ledger) throws Exception {
+    return client.openLedgerNoRecovery(ledger.getId(), BookKeeper.DigestType.CRC32C, PASSWORD);
+  }
+
   private static void tail(BookKeeper client, int count) throws Exception {
     LedgerHandle ledger = ledger(client);
     ledger.addEntry(VALUE);
-    ReadHandle reader =
-        client.openLedgerNoRecovery(ledger.getId(), BookKeeper.DigestType.CRC32C, PASSWORD);
+    ReadHandle reader = reader(client, ledger);
     long[] times = new long[count];
     for (int n = 0; n < count; n++) {
       long wanted = n + 1;
@@ -141,7 +144,7 @@ public final class BookKeeperClient {
             break;
           }
         } catch (TimeoutException unanswered) {
-          // Some of these reads are never answered.
+          reader = reader(client, ledger); // this one is answered no more
         }
         seen = reader.readLastAddConfirmedAndEntryAsync(wanted, POLL_MS, true);
       }

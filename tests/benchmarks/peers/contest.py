@@ -162,15 +162,18 @@ class BksparkClient:
                 return told([seconds(until_seen) for _ in range(count)])
 
     def _recover(self, count: int) -> Figures:
-        with BookKeeper(self.uri) as other, suppress(LedgerFencedError):  # the writer, at its end
-            with other.create_ledger() as handle:
-                handle.append_many([VALUE] * count)
+        with (
+            BookKeeper(self.uri) as other,
+            suppress(LedgerFencedError),  # the writer, at its end
+            other.create_ledger() as handle,
+        ):
+            handle.append_many([VALUE] * count)
 
-                def recover() -> None:
-                    with self.keeper.open_ledger(handle.ledger_id) as found:
-                        assert found.last_add_confirmed == count - 1, "entries were lost"
+            def recover() -> None:
+                with self.keeper.open_ledger(handle.ledger_id) as found:
+                    assert found.last_add_confirmed == count - 1, "entries were lost"
 
-                taken = seconds(recover)
+            taken = seconds(recover)
         return told([taken])
 
 
