@@ -263,7 +263,7 @@ def use(environment: Environment) -> Iterator[None]:
 
 
 class RealEnvironment:
-    """The machine's clocks and random numbers, and a thread for each task.
+    """The machine's clocks and random numbers, and a thread for each task or row of tasks.
 
     An idle thread serves the next task: starting a thread takes as long as some reads. A thread
     that hangs in a system call never comes back. So the number of threads is that of concurrent
@@ -420,11 +420,15 @@ class _ThreadRow:
 
     def begin(self) -> None:
         if self._waiting:
-            self._environment.start(self._run, self._waiting[0][1])
+            self._environment.start(self._run, "row")
 
     def spread(self) -> None:
         while (found := self._next()) is not None:
-            self._environment.serve(*found)
+            try:
+                self._environment.serve(*found)
+            except BaseException:
+                self._waiting.appendleft(found)  # the row's own thread may come to it
+                raise
 
     def _run(self) -> None:
         while (found := self._next()) is not None:

@@ -13,7 +13,7 @@ another file.
 """
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, TypeVar
 
@@ -202,12 +202,19 @@ def close_all(clients: Collection[BookieClient]) -> None:
     """Close all of ``clients``; see ``BookieClient.close``. None waits for one that hangs."""
     row = environment.row()
     closing = [client.begin_close(row.add) for client in clients]
-    row.begin()
-    for seconds in (environment.SPREAD_SECONDS, READ_SECONDS):
-        until = environment.monotonic() + seconds
-        for task in filter(None, closing):
-            task.join(max(0.0, until - environment.monotonic()))
+    try:
+        row.begin()
+        _join(closing, environment.SPREAD_SECONDS)
+    finally:
         row.spread()
+    _join(closing, READ_SECONDS)
+
+
+def _join(tasks: Iterable[environment.Task | None], seconds: float) -> None:
+    """Wait for the end of all ``tasks``, at most ``seconds`` in total."""
+    until = environment.monotonic() + seconds
+    for task in filter(None, tasks):
+        task.join(max(0.0, until - environment.monotonic()))
 
 
 class TimedRoot:

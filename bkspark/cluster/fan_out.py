@@ -155,8 +155,8 @@ class FanOut(Generic[M]):
                 client.do_without()
 
     def begin(self, member: M, question: Callable[[], T], row: "_Row") -> Future[T]:
-        """Ask ``member``, in ``row`` if it is in files; ``_next`` receives the answer, or the
-        failure to ask.
+        """Ask ``member``, in ``row`` if it may be quick (rule 4); ``_next`` receives the answer, or
+        the failure to ask.
         """
         answer: Future[T]
         try:

@@ -130,7 +130,7 @@ UNANSWERED_MAX = 8
 
 
 class PendingAnswer(Future[T]):
-    """The outcome of ``question``, which starts running now; an error is an outcome too.
+    """The outcome of ``question``, which ``start`` begins; an error is an outcome too.
 
     A question may run on after its asker has stopped waiting. So a question changes no state that
     its asker uses; its only result is the answer.

@@ -1,6 +1,6 @@
 """Mutants of reading a log that is written to, and of following it as a stream."""
 
-from .change import Replace
+from .change import Drop, Replace
 from .mutant import Mutant
 
 TAILS = "tests/integration/log/test_open_tails.py"
@@ -11,6 +11,7 @@ POSITION = "tests/unit/protocol/test_stream_position.py"
 USES = "tests/unit/spark/test_option_uses.py"
 PLANNING = "tests/unit/log/reading/test_planning.py"
 BESIDE = "tests/unit/spark/test_readers_beside_retention.py"
+HOW_FAR = "tests/unit/ledger/handles/test_how_far.py"
 TOLD = "tests/unit/log/reading/test_told_changes.py"
 QUIET = "tests/unit/log/reading/test_quiet_looks.py"
 INLINE = "tests/unit/log/reading/test_inline_reads.py"
@@ -281,8 +282,20 @@ MUTANTS = (
     Mutant(
         "each look of a reader reads the metadata again",
         "how_far.look",
-        Replace("known.get(ledger_id)", "None"),
+        Replace("last_seen.take(ledger_id)", "None"),
         (f"{TAILS}::test_a_further_look_reads_no_metadata_that_it_knows",),
+    ),
+    Mutant(
+        "each look asks the bookies of a ledger that was closed since",
+        "LastSeen.take",
+        Drop("self._kept = None"),
+        (f"{TAILS}::test_a_ledger_that_was_closed_is_asked_about_once",),
+    ),
+    Mutant(
+        "a look believes in metadata of long ago",
+        "LastSeen.take",
+        Replace("environment.monotonic() - kept[0] < LAST_SEEN_SECONDS", "True"),
+        (f"{HOW_FAR}::test_metadata_of_long_ago_are_read_again",),
     ),
     # --- readers that go on in a ledger ----------------------------------------------------------
     Mutant(

@@ -111,6 +111,15 @@ MUTANTS = (
         (f"{GROUPS}::test_a_pause_ends_although_a_caller_does_not_come_back[2]",),
     ),
     Mutant(
+        "a writer that ends, or writes when told, waits for callers",
+        "WriterRunner._acknowledge",
+        Replace("not (self.backlog.is_held or self.backlog.has_ended)", "True"),
+        (
+            f"{GROUPS}::test_nobody_comes_back_to_a_writer_that_ends_or_writes_when_told[True]",
+            f"{GROUPS}::test_nobody_comes_back_to_a_writer_that_ends_or_writes_when_told[False]",
+        ),
+    ),
+    Mutant(
         "callers that take turns never share a record",
         "Pauses.told",
         Replace("count + waiting < 2", "count < 2"),

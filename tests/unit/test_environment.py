@@ -329,3 +329,24 @@ def test_an_error_ends_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
         task.join(60)
         assert not task.is_alive()
     assert len(told) == 1
+
+
+def test_a_task_that_gets_no_thread_of_its_own_stays_in_its_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads, gate = RealEnvironment(), threading.Event()
+    row = threads.row()
+    tasks = [row.add(lambda: gate.wait(120), "first"), row.add(lambda: None, "second")]
+    row.begin()
+    wait_for(lambda: any(thread.name == "first" for thread in threading.enumerate()))
+
+    def no_thread(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threads, "serve", no_thread)
+    with pytest.raises(RuntimeError, match="new thread"):
+        row.spread()
+    gate.set()
+    for task in tasks:
+        task.join(60)
+        assert not task.is_alive()

@@ -60,11 +60,30 @@ class MemberAnswers:
 
 
 IsEnough = Callable[[Mapping[Member, MemberEnd]], bool]
-Versions = dict[int, Versioned[LedgerMetadata]]
-"""The metadata that was the newest at the last look, by ledger."""
-
 Ask = Callable[[LedgerMetadata, IsEnough], MemberAnswers]
 """Asks all members of the last fragment at once; returns early once the answers are enough."""
+
+LAST_SEEN_SECONDS = 2.0
+"""A bookie that older metadata names may hang, and the writer may have replaced it since."""
+
+
+class LastSeen:
+    """The metadata of an open ledger that the look before has found to be the newest."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[float, Versioned[LedgerMetadata]] | None = None
+
+    def take(self, ledger_id: int) -> Versioned[LedgerMetadata] | None:
+        """Return the metadata of ``ledger_id``, once, unless it was found long ago."""
+        kept = self._kept
+        if kept is None or kept[1].value.ledger_id != ledger_id:
+            return None
+        self._kept = None
+        return kept[1] if environment.monotonic() - kept[0] < LAST_SEEN_SECONDS else None
+
+    def keep(self, seen: Versioned[LedgerMetadata]) -> None:
+        """Keep ``seen`` for the next look."""
+        self._kept = environment.monotonic(), seen
 
 
 def look(
@@ -74,7 +93,7 @@ def look(
     note: Callable[[MemberAnswers], None],
     *,
     enough: int | None = None,
-    versions: Versions | None = None,
+    last_seen: LastSeen | None = None,
 ) -> Readable:
     """Find the readable part of a ledger.
 
@@ -88,15 +107,15 @@ def look(
         note: called with answers that belong to the newest metadata. Compared with an older
             version, members may seem to lack or exceed data changed by a later writer.
         enough: an entry id; stop once this entry is known to be readable.
-        versions: what looks before have found, and this one will; its bookies are asked first.
+        last_seen: metadata of the look before: its bookies are asked without reading it again.
 
     Raises:
         NoSuchLedgerError: the ledger does not exist, or was deleted meanwhile.
         BookieUnavailableError: the ledger is not closed, and too few members of its last fragment
             show how far it may be read: unknown is never absent.
     """
-    known: Versions = {} if versions is None else versions
-    seen = known.get(ledger_id) or cluster.ledger(ledger_id)
+    last_seen = last_seen or LastSeen()
+    seen = last_seen.take(ledger_id) or cluster.ledger(ledger_id)
     before, pauses = dict[Member, MemberEnd](), iter(PAUSES)
     while seen.value.last_entry_id is None:
         state = _Look(seen.value, before)
@@ -105,7 +124,7 @@ def look(
         if is_current:
             note(state.answers)
         if is_current and (state.is_known or state.may_be_read(enough)):
-            known[ledger_id] = seen
+            last_seen.keep(seen)
             return state.readable()
         pause = next(pauses, None)
         if pause is None or (is_current and not state.may_change):

@@ -47,11 +47,11 @@ class Promise(Future[int]):
         if name not in ("_condition", "_waiters", "_done_callbacks"):
             raise AttributeError(name)
         with _guard:
+            self.is_awaited = True  # first: a caller may be interrupted here, and wait again
             # Never make a second one, even if a signal handler asks for it here.
             self.__dict__.setdefault("_waiters", [])
             self.__dict__.setdefault("_done_callbacks", [])
             self.__dict__.setdefault("_condition", threading.Condition())
-            self.is_awaited = True
         return self.__dict__[name]
 
     @property

@@ -613,7 +613,8 @@ class WriterRunner:
         first = self.answers.first
         results = chain.from_iterable(group.last_numbers(first) for group in groups)
         self._teller.tell(results, partial(self._told, last))
-        if not (self._teller.is_busy or self.machine.pending):
+        may_come_back = not (self.backlog.is_held or self.backlog.has_ended)
+        if may_come_back and not (self._teller.is_busy or self.machine.pending):
             count = sum(len(group.submitted) for group in groups)
             self._turns.pauses.told(count, self.backlog.gathered)
 

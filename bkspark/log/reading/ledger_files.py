@@ -20,9 +20,9 @@ from bkspark.errors import BookieUnavailableError, CorruptDataError, Unauthorize
 from bkspark.format import layout
 from bkspark.ledger.handles.how_far import (
     IsEnough,
+    LastSeen,
     MemberAnswers,
     Readable,
-    Versions,
     look,
 )
 from bkspark.ledger.journals.journal_pages import JournalEnds, JournalName, records_after
@@ -165,14 +165,14 @@ def readable(
     known: JournalEnds | None = None,
     *,
     enough: int | None = None,
-    versions: Versions | None = None,
+    last_seen: LastSeen | None = None,
 ) -> Readable:
     """Find out how much of a ledger may be read now.
 
     Args:
         known: caches, between calls, how far each journal was read.
         enough: an entry id; the search may stop once this entry is known to be readable.
-        versions: see ``how_far.look``.
+        last_seen: see ``how_far.look``.
 
     Raises:
         NoSuchLedgerError: the ledger does not exist, or no longer exists.
@@ -197,7 +197,7 @@ def readable(
         for member, why in answers.problems.items():
             bookies.step_over(member, ledger_id, [why])
 
-    return look(cluster, ledger_id, ask, note, enough=enough, versions=versions)
+    return look(cluster, ledger_id, ask, note, enough=enough, last_seen=last_seen)
 
 
 def is_quiet(bookies: OpenBookies, ledger: LedgerMetadata, known: JournalEnds) -> bool:

@@ -24,7 +24,7 @@ from bkspark.cluster.password import Password
 from bkspark.cluster.records import Versioned
 from bkspark.errors import BookKeeperError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import layout
-from bkspark.ledger.handles.how_far import Versions
+from bkspark.ledger.handles.how_far import LastSeen
 from bkspark.ledger.journals.journal_pages import JournalEnds
 from bkspark.log.reading.ledger_files import OpenBookies, is_quiet, readable
 from bkspark.metadata import freshness
@@ -153,14 +153,14 @@ def view_of(
     known: JournalEnds | None = None,
     *,
     enough: int | None = None,
-    versions: Versions | None = None,
+    last_seen: LastSeen | None = None,
 ) -> LogView:
     """Return the view of this version of a log.
 
     Args:
         known: caches, between calls, how far each journal was read.
         enough: an offset; the search may stop once all entries below it are known to be readable.
-        versions: see ``how_far.look``.
+        last_seen: see ``how_far.look``.
 
     Raises:
         BookieUnavailableError: too few bookies answer to know the readable end of the open ledger.
@@ -175,7 +175,9 @@ def view_of(
             for ledger_id in record.tail:
                 entry = None if enough is None else enough - 1 - offset
                 rest = (ledger_id, password, known)
-                found = readable(bookies, cluster, *rest, enough=entry, versions=versions)  # rule 3
+                found = readable(
+                    bookies, cluster, *rest, enough=entry, last_seen=last_seen
+                )  # rule 3
                 metadata[ledger_id] = found.ledger
                 count = found.last_entry_id + 1
                 if count:
@@ -200,7 +202,7 @@ class LogWatch:
         self._name = name
         self._password = password
         self._ends = JournalEnds()
-        self._versions: Versions = {}
+        self._last_seen = LastSeen()
         self._seen: Versioned[LogRecord] | None = None
         self._shown: LogView | None = None
         self._quiet_looks_left = 0
@@ -289,10 +291,8 @@ class LogWatch:
             raise missing_end(self._name, error) from error
 
     def _view(self, record: LogRecord, enough: int | None) -> LogView:
-        tail = set(record.tail)
-        self._versions = {one: seen for one, seen in self._versions.items() if one in tail}
         rest = (self._password, self._ends)
-        return view_of(self._cluster, record, *rest, enough=enough, versions=self._versions)
+        return view_of(self._cluster, record, *rest, enough=enough, last_seen=self._last_seen)
 
     def _record(self) -> LogRecord:
         seen = self._seen

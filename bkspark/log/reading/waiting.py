@@ -110,8 +110,8 @@ class Waiting:
     def _settle_down(self, until: float) -> None:
         """Wait until the journals have the record that lets an entry be read, or ``until``.
 
-        It is the second one, of the entry and of its acknowledgement; after a look without news,
-        which came between the two, it is the first. Any other change is looked at now.
+        Mostly it is the second one: the first has the entry. After a look without news, which came
+        between the two, it is the first. Any other change is looked at now.
         """
         assert self._changes is not None
         changed = self._changes.forget()

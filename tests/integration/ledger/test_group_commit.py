@@ -4,6 +4,7 @@ import queue
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -298,10 +299,35 @@ def test_there_is_no_pause_for_one_caller_or_before_callbacks(
     keeper: BookKeeper,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Pauses, "all_come_within", lambda *_: pytest.fail("there was a pause"))
+    pauses: list[float] = []
+    monkeypatch.setattr(Pauses, "all_come_within", lambda _, seconds: pauses.append(seconds))
     handle = told_together(memory_rig, keeper, count, is_called_back=is_called_back)
     assert handle.append(b"x") == count + 1
     handle.close()
+    assert not pauses
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_nobody_comes_back_to_a_writer_that_ends_or_writes_when_told(
+    ends: bool, memory_rig: Rig, keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(Pauses, "all_come_within", lambda _, seconds: pauses.append(seconds))
+    settings = replace(SILENT, is_sync_deferred=not ends)
+    gate, handle = Gate(memory_rig.faults), keeper.create_ledger(settings=settings)
+    gate.close(*memory_rig.urls)
+    futures = [handle.append_async(b"%d" % n) for n in range(3)]
+    if ends:
+        handle._writer.stop()
+        wait_until(lambda: handle._writer.backlog.has_ended)
+        gate.open()
+        assert ids_of(futures) == [0, 1, 2]
+    else:
+        gate.open()
+        handle.force()
+        handle.force()
+    handle.close()
+    assert not pauses
 
 
 def gathered(count: int) -> OpenGroup:

@@ -39,6 +39,7 @@ from tests.integration.open_tails import (
 )
 from tests.integration.rig import LOG, SCHEMA, Rig, partitions_of
 from tests.integration.waiting import wait_for_all_copies, wait_until
+from tests.kit.faulty import METADATA
 
 
 @pytest.fixture
@@ -68,7 +69,10 @@ def test_of_an_open_ledger_what_is_confirmed_is_read(cluster: Cluster) -> None:
     assert numbers(cluster, view, 0, 13) == list(range(13))
 
 
-def test_a_further_look_reads_no_metadata_that_it_knows(memory_rig: Rig) -> None:
+def test_a_further_look_reads_no_metadata_that_it_knows(
+    memory_rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(how_far, "LAST_SEEN_SECONDS", 600.0)
     with memory_rig.faults.installed(), Cluster(memory_rig.uri) as cluster:
         create_log(cluster)
         writer = opened(cluster)
@@ -80,9 +84,25 @@ def test_a_further_look_reads_no_metadata_that_it_knows(memory_rig: Rig) -> None
         assert watch.look().end_offset == 2
         calls = [one.call for one in memory_rig.faults.trace[before:] if one.name == ledger]
         assert calls == ["is_current"]
-        writer.close()
-        assert watch.look().end_offset == 4
-        assert not watch.look().has_open_end
+        writer.release()
+
+
+def test_a_ledger_that_was_closed_is_asked_about_once(memory_rig: Rig) -> None:
+    """However long the log's record still lists it as open."""
+    with memory_rig.faults.installed(), Cluster(memory_rig.uri) as cluster:
+        create_log(cluster)
+        writer = opened(cluster)
+        writer.append_many(table(0, 2))
+        watch = LogWatch(cluster, LOG, NO_PASSWORD)
+        assert watch.look().has_open_end
+        writer._segment.handle.close()
+        for asked in (True, False, False):
+            before = len(memory_rig.faults.trace)
+            view = watch.look()
+            assert (view.end_offset, view.has_open_end) == (2, False)
+            places = {one.place for one in memory_rig.faults.trace[before:]}
+            assert (places > {METADATA}) == asked
+        writer.release()
 
 
 def test_the_last_entry_of_an_idle_writer_is_seen(cluster: Cluster) -> None:

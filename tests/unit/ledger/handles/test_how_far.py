@@ -5,10 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from bkspark import BookKeeper
+from bkspark import BookKeeper, environment
 from bkspark.bookie import memory
 from bkspark.cluster.cluster import init_cluster
 from bkspark.cluster.records import Records
+from bkspark.ledger.handles.how_far import LAST_SEEN_SECONDS, LastSeen
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.log.reading.log_view import LogWatch
 from bkspark.metadata import freshness
@@ -56,3 +57,20 @@ def test_what_looks_like_damage_is_compared_with_the_newest_metadata(
         assert watch.look_again().end_offset == 1
     of_the_ledger = checks[1:]  # the first is of the log
     assert of_the_ledger[:2] == ([True, False] if is_damaged else [True])
+
+
+def test_metadata_of_long_ago_are_read_again(
+    keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bookie that they name may hang, and have been replaced."""
+    with keeper.create_ledger() as handle:
+        seen = keeper._cluster.ledger(handle.ledger_id)
+    now, last_seen = [100.0], LastSeen()
+    monkeypatch.setattr(environment, "monotonic", lambda: now[0])
+    assert last_seen.take(handle.ledger_id) is None
+    for later, found in ((LAST_SEEN_SECONDS - 0.1, seen), (LAST_SEEN_SECONDS, None)):
+        last_seen.keep(seen)
+        now[0] += later
+        assert last_seen.take(handle.ledger_id + 1) is None
+        assert last_seen.take(handle.ledger_id) is found
+        assert last_seen.take(handle.ledger_id) is None

@@ -175,3 +175,24 @@ def test_a_race_of_looking_and_settling_loses_nobody(_number: int) -> None:
     for thread in lookers:
         thread.join(120)
     assert sorted(told) == sorted([*range(8), *range(8)])
+
+
+def test_a_caller_that_was_interrupted_as_it_began_to_wait_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    promise, real = Promise(), threading.Condition
+
+    def interrupted() -> threading.Condition:
+        monkeypatch.setattr(threading, "Condition", real)
+        promise.__dict__["_condition"] = real()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading, "Condition", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        promise.result(0)
+    waiting = threading.Thread(target=promise.result, daemon=True)
+    waiting.start()
+    settle([(promise, 7)])
+    waiting.join(60)
+    assert not waiting.is_alive()
+    assert promise.result(0) == 7
