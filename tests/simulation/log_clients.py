@@ -298,7 +298,9 @@ class Leader:
                 self.scheduler.sleep(_REST_SECONDS)
                 continue
             self.scheduler.note(f"has opened the log at offset {writer.end_offset}")
-            self.generation = self.oracle.opened(self.name, writer.ledger_id, writer.end_offset)
+            term = writer._segment.handle.metadata.term
+            place = (writer.ledger_id, writer.end_offset, term)
+            self.generation = self.oracle.opened(self.name, *place)
             left = self._write(writer, left)
             if not left:
                 break

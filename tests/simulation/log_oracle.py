@@ -81,13 +81,16 @@ class LogOracle(Oracle):
         self.acknowledged(process, ledger_id, entry_id, term)
         self._tell(process, offset, value)
 
-    def opened(self, process: str, ledger_id: int, first_offset: int) -> int:
-        """``process`` may write now, from ``first_offset`` on; returns the log's generation."""
+    def opened(self, process: str, ledger_id: int, first_offset: int, term: int) -> int:
+        """``process`` may write now, in ``term`` and from ``first_offset`` on; returns the log's
+        generation.
+        """
         generation = self.logs.generation_of(ledger_id)
         if generation is None:
             raise Violation(f"{process} is to write to ledger {ledger_id}, never listed (RB-20)")
-        is_tail = self.history.record.tail[-1:] == (ledger_id,)  # or taken over from already
-        if is_tail and max(self.contents.told, default=-1) >= first_offset:
+        is_tail = self.history.record.tail[-1:] == (ledger_id,)
+        is_last = is_tail and self.ledgers[ledger_id].metadata.term == term  # or taken over already
+        if is_last and max(self.contents.told, default=-1) >= first_offset:
             raise Violation(
                 f"{process} begins at {first_offset}, acked is {max(self.contents.told)} (RB-20b)"
             )
