@@ -199,7 +199,7 @@ class BookieClient:
 
 
 def close_all(clients: Collection[BookieClient]) -> None:
-    """Close all of ``clients``; see ``BookieClient.close``. None waits for one that hangs."""
+    """Close all of ``clients``, as ``BookieClient.close``. A client that hangs delays no other."""
     row = environment.row()
     closing = [client.begin_close(row.add) for client in clients]
     try:

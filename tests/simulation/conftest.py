@@ -1,6 +1,6 @@
 """A simulated process that dies leaves generators behind, and their ends meet its death again.
 
-When that comes is not determined, and nobody is there to be told.
+When that comes is not determined, and no task is there that could be told.
 """
 
 from pathlib import Path

@@ -99,13 +99,11 @@ class OpenBookies:
 
         asked = list(members)
         self._cluster.addresses_of(asked, leave_out)  # all at once
-        answers = FanOut(self._channel, only_reads=True).ask(asked, about, Timeouts(READ_SECONDS))
+        answers = self._asked_of(asked, about)
         silent = [m for m, answer in answers.items() if isinstance(answer, BookieUnavailableError)]
         moved = [member for member in silent if self._has_moved(member)]
         if moved:
-            answers |= FanOut(self._channel, only_reads=True).ask(
-                moved, about, Timeouts(READ_SECONDS)
-            )
+            answers |= self._asked_of(moved, about)
         return answers
 
     def all_say(
@@ -121,8 +119,14 @@ class OpenBookies:
         def about(member: Member) -> bool:
             return question(telling[member], member)
 
-        answers = FanOut(self._channel, only_reads=True).ask(members, about, Timeouts(READ_SECONDS))
+        answers = self._asked_of(members, about)
         return all(answer is True for answer in answers.values())
+
+    def _asked_of(
+        self, members: Iterable[Member], about: Callable[[Member], T]
+    ) -> dict[Member, T | BookieUnavailableError]:
+        fan_out = FanOut(self._channel, only_reads=True)
+        return fan_out.ask(members, about, Timeouts(READ_SECONDS))
 
     def _has_moved(self, member: Member) -> bool:
         """Look up the place of a silent ``member`` again; return whether it is another place."""

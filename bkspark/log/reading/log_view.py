@@ -175,9 +175,8 @@ def view_of(
             for ledger_id in record.tail:
                 entry = None if enough is None else enough - 1 - offset
                 rest = (ledger_id, password, known)
-                found = readable(
-                    bookies, cluster, *rest, enough=entry, last_seen=last_seen
-                )  # rule 3
+                # Rule 3.
+                found = readable(bookies, cluster, *rest, enough=entry, last_seen=last_seen)
                 metadata[ledger_id] = found.ledger
                 count = found.last_entry_id + 1
                 if count:
